@@ -1,4 +1,4 @@
-"""`python -m clew` is `clew`."""
+"""Runs the `clew` command for `python -m clew`."""
 
 import sys
 

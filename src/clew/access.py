@@ -44,22 +44,23 @@ RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1
 """Schemas that decide how runs work, beyond those that the flow names."""
 
 TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", "team.lock.v1"))
-"""Schemas of the team. Only Clew writes them: doors and the tools of agents send a message through the Guide."""
+"""Schemas of the team. Only Clew writes them. Interfaces and agents' tools send messages through the Guide instead."""
 
 SIGNS_OF_LIFE = ("worker/", "model-host/")
-"""Prefixes of the consumers by which processes say that they live. They read no events, so they are never behind."""
+"""Prefixes of heartbeat consumers, by which processes report that they are alive. They read no events, so they are
+never behind."""
 
 OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner", *SIGNS_OF_LIFE)
-"""Prefixes of the consumers by which Clew runs agents, without which runs never end, and of those by which its
-processes say that they live."""
+"""Prefixes of Clew's own consumers: those that run agents, without which runs never end, and the heartbeat consumers of
+its processes."""
 
 _TEAM_CONVERSATION = lazy_pattern(r"session:[^.]+\..+\.[^.]+", re.DOTALL)
 _NAME = lazy_pattern(r"[^\s\x00-\x1f\x7f]{1,200}")
 
 
 class GuardedSchemas(msgspec.Struct, frozen=True, kw_only=True):
-    """Schema names of an owner's flow that not everybody may write. `own` decide what runs do with the owner's
-    permissions; `steering` are the records by which people allow and cancel."""
+    """Schema names of an owner's flow with restricted write access. Records of `own` schemas control what runs do with
+    the owner's permissions. With records of `steering` schemas, people allow and cancel."""
 
     own: frozenset[str]
     steering: frozenset[str]
@@ -108,18 +109,20 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
         return self.steers and self.may("administer")
 
     def require_id_choice(self) -> None:
-        """Raise AccessDenied unless the caller may choose the id of a record: by some ids Clew finds its own."""
+        """Raise AccessDenied unless the caller may choose the id of a record. The choice is restricted because Clew
+        finds some of its own records by id."""
         if not self.may("administer"):
             raise AccessDenied("choose the id of a breadcrumb", sorted(VERBS["administer"]))
 
     def require_consumer(self, name: str) -> None:
-        """Raise AccessDenied for a consumer of Clew's own, unless the caller is a curator, as which Clew runs."""
+        """Raise AccessDenied for one of Clew's own consumers, unless the caller is a curator. Clew itself runs as a
+        curator."""
         if name.startswith(OWN_CONSUMERS) and not self.may("administer"):
             raise AccessDenied(f"change {name}, which is Clew's own", sorted(VERBS["administer"]))
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
-        """Raise AccessDenied for a scope to be put on a record that the caller does not hold: the record would be
-        hidden from its own writer. A curator may, since it orders what others see."""
+        """Raise AccessDenied if a record would get a scope that the caller does not hold, because the record would be
+        hidden from its writer. Curators may do this, because they manage what others see."""
         lacking = sorted(set(scopes) - self.scopes)
         if lacking and not self.may("administer"):
             raise AccessDenied(f"put scopes on a breadcrumb that it does not hold: {', '.join(lacking)}", ["curator"])

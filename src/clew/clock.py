@@ -1,4 +1,4 @@
-"""Time, ids and randomness, passed in so that tests can hold them still."""
+"""Time, ids and randomness. They are passed in, so that tests can control them."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The wall clock read once, then carried on by the monotonic one: a jump of the wall clock while the
-    process runs moves neither order nor expiry."""
+    """Reads the wall clock once and then adds the monotonic clock, so that a jump of the wall clock affects neither
+    order nor expiry in a running process."""
 
     def __init__(self) -> None:
         self._started = datetime.now(UTC)
@@ -76,7 +76,7 @@ class ManualClock:
 
 
 class SteadyClock:
-    """The time of a trail: it goes on at the pace of a clock and never backwards, and never before what was stored."""
+    """The time of a trail: it advances with a clock, never goes backwards, and is never before a stored time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -85,7 +85,7 @@ class SteadyClock:
         self._lock = threading.Lock()
 
     def observe(self, stored: int) -> None:
-        """Take note of a time that the trail has stored: `now` is not before it."""
+        """Record a stored time. `now` never returns an earlier time."""
         with self._lock:
             self._last = max(self._last, stored)
 
@@ -99,5 +99,5 @@ class SteadyClock:
             return self._last
 
     def wall(self) -> int:
-        """Microseconds as the clock has them: expiry is a promise about the time of day."""
+        """Microseconds of the underlying clock, for expiry, which refers to the actual time of day."""
         return to_micros(self._clock.now())

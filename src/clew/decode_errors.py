@@ -1,6 +1,5 @@
-"""The decoder's complaints in plain words: which value, what is wrong with it, and what would be right.
-
-Every door, the configuration and the tools tell a person or a model by these sentences why a value was refused.
+"""Rewrites decoder errors in plain words: which value is wrong, why, and what is allowed. All interfaces, the
+configuration and the tools use these messages.
 """
 
 from __future__ import annotations
@@ -64,8 +63,8 @@ _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTI
 
 
 def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, called: str = "field") -> InvalidInput:
-    """The message for an error that msgspec found in a value of type `kind`. `whole` names the value itself, and
-    `called` what its parts are to the one who gave them: a `field` of a body, a `parameter` of a tool."""
+    """The message for an error that msgspec found in a value of type `kind`. `whole` is the name of the value itself.
+    `called` is the caller's term for a part of it, such as a `field` of a body or a `parameter` of a tool."""
     complaint, path = _AT.fullmatch(str(error)).groups()  # type: ignore[union-attr]  # matches any text
     path = path or ""
     place = _Place(path, _kinds_at(kind, path), called)
@@ -81,7 +80,8 @@ def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, cal
 def config_in_plain_words(
     error: msgspec.ValidationError, kind: Any, place: str, *, called: str = "setting"
 ) -> ConfigError:
-    """The same of a part of the settings: the place, the setting, and what is allowed."""
+    """Like `in_plain_words`, for a part of the settings: a ConfigError with the place, the setting, and what is
+    allowed."""
     wrong = in_plain_words(error, kind, "", called=called)
     told = ConfigError(f"{place}: {wrong.message.removeprefix(': ')}")
     told.hint = wrong.hint
@@ -120,7 +120,7 @@ def noun_of(kind: Any) -> str:
 
 
 class _Place(NamedTuple):
-    """Where a complaint points: the path, the types that a value there may have, and what parts are called."""
+    """The location of an error: the path, the allowed types of the value, and the term for its parts."""
 
     path: str
     kinds: Sequence[Any]
@@ -297,8 +297,8 @@ def _example(kinds: Sequence[Any]) -> str:
 
 
 def unmixed(name: str) -> str:
-    """A name in which letters of several scripts that look alike are mixed: those that are not Latin are spelled out,
-    or without Latin ones those of another script than the first."""
+    """Spell out the letters that mix look-alike scripts in a name. Non-Latin letters are escaped if the name has Latin
+    ones; otherwise letters of a script other than the first are escaped."""
     scripts = [(each, unicodedata.name(each, "").partition(" ")[0]) for each in name]
     found = [script for _, script in scripts if script in _ALIKE]
     first = "LATIN" if "LATIN" in found else next(iter(found), "")

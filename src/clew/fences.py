@@ -1,4 +1,4 @@
-"""Text that others wrote as data: without characters that nobody sees, behind a fence that nothing in it can end."""
+"""Presents untrusted text as data: without invisible characters, in a fence that its content cannot close."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import unicodedata
 from clew.lazy_pattern import lazy_pattern
 
 FENCE = 4
-"""Backticks that a fence has at least."""
+"""The minimum number of backticks of a fence."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 _FILLERS = lazy_pattern("[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]")
@@ -20,8 +20,8 @@ _ESCAPED = r"\1\\\2"
 
 
 def clean(text: str) -> str:
-    """A text without characters that nobody sees and that could hide or reorder others. Tabs stay, and line ends of all
-    kinds become the plain one."""
+    """Remove invisible characters, which could hide or reorder others. Tabs stay, and all line ends become line
+    feeds."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     lines = _BREAKS.sub("\n", text)
@@ -30,23 +30,23 @@ def clean(text: str) -> str:
 
 
 def is_unseen(character: str) -> bool:
-    """Whether `clean` takes it away."""
+    """Whether `clean` removes the character."""
     if character in "\n\t":
         return False
     return unicodedata.category(character) in _INVISIBLE or _FILLERS.match(character) is not None
 
 
 def fenced(text: str, language: str) -> str:
-    """A text, already clean, as a block that nothing in it can end."""
+    """A clean text as a fenced block that its content cannot close."""
     bar = bar_around(text, FENCE)
     return f"{bar}{language}\n{text}\n{bar}"
 
 
 def bar_around(text: str, least: int = 3) -> str:
-    """Backticks for a fence: more than stand together anywhere in the text."""
+    """The backticks for a fence: one more than the longest run in the text, and at least `least`."""
     return "`" * max([least, *(len(found) + 1 for found in _BARS.findall(text))])
 
 
 def without_marks(text: str) -> str:
-    """A text as it is, but for lines that would begin a section or an item."""
+    """Escape the markup that would begin a section or an item at the start of a line."""
     return _MARKS.sub(_ESCAPED, text)

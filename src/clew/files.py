@@ -1,5 +1,5 @@
-"""Files that are written where others may have been before: whole or not at all, by one writer at a time, and never
-through a link that leads elsewhere."""
+"""Writes files in folders that others may have prepared: atomically, by one writer at a time, and never through a link
+that leads elsewhere."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def take_lock(file: int, *, waits: bool = True) -> None:
 
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Put content in the place of a file, durably: who reads sees the old or the new. Raises OSError."""
+    """Replace a file atomically and durably: a reader sees either the old or the new content. Raises OSError."""
     draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -65,7 +65,7 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
 
 
 def create_file(path: Path, content: bytes, mode: int = 0o666) -> None:
-    """Write a new file. Raises FileExistsError where there is anything, a link among it, and OSError."""
+    """Write a new file. Raises FileExistsError if the path exists, even as a link, and OSError."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as out:
         out.write(content)
 
@@ -85,10 +85,9 @@ def read_file(path: Path, limit: int | None = None) -> bytes:
 
 
 def refuse_links(folder: Path, names: Collection[str]) -> None:
-    """Check the files and folders that Clew itself writes in a folder, which somebody else may have brought: those with
-    one of these names, where `*` stands for any end or beginning, and the entries of such folders.
-
-    Raises ReadOnly where one is a link, or anything but a regular file or a folder: Clew would write elsewhere.
+    """Check the files and folders that Clew itself writes in a folder, because an untrusted folder may contain links in
+    their place. Checks the entries with one of these names (`*` matches any beginning or end), and the entries of such
+    folders. Raises ReadOnly if one is neither a regular file nor a folder, because Clew would write elsewhere.
     """
     for name in _names(folder):
         if any(fnmatchcase(name, each) for each in names):
@@ -117,7 +116,7 @@ def _names(folder: Path) -> list[str]:
 
 
 def inside(path: Path, root: Path) -> Path:
-    """Where a file below `root` really is, or would be. Raises ReadOnly where links lead out of the root."""
+    """The real path of a file below `root`, which need not exist. Raises ReadOnly if links lead out of the root."""
     real = Path(os.path.realpath(path))
     if not real.is_relative_to(os.path.realpath(root)):
         raise ReadOnly(f"{path} is not written: a link leads out of {root}", hint="Remove the link")
@@ -125,9 +124,9 @@ def inside(path: Path, root: Path) -> Path:
 
 
 def open_inside(root: str, path: str, flags: int = OPEN_FILE) -> int:
-    """A descriptor of a real path below a real root, opened folder by folder, each without following links: whatever
-    happens to the tree meanwhile, it is of something below the root. `path` uses `/`, is normal and has no `..`; empty
-    is the root. Raises OSError, and ValueError for what no path can be."""
+    """Open a real path below a real root, folder by folder, without following links. The descriptor is always for
+    something below the root, even if the tree changes meanwhile. `path` uses `/`, is normal and has no `..`; empty is
+    the root. Raises OSError, and ValueError for an invalid path."""
     if not STEPWISE:
         return _open_at_once(os.path.join(root, *path.split("/")) if path else root, flags)
     *folders, last = path.split("/") if path else ["."]
@@ -143,7 +142,8 @@ def open_inside(root: str, path: str, flags: int = OPEN_FILE) -> int:
 
 
 def _open_at_once(absolute: str, flags: int) -> int:
-    """Where folders cannot be opened one by one: what was opened is asked where it is."""
+    """Fallback for systems that cannot open folders one by one: open the path, then check that its real path is the
+    same."""
     file = os.open(absolute, flags)
     if os.path.realpath(absolute) != absolute:
         os.close(file)

@@ -23,7 +23,7 @@ _DECODER = json.JSONDecoder()
 
 
 def plain_json(text: str) -> str:
-    """The same text as plain JSON: comments and last commas are blank, so that every place stays where it is."""
+    """The same text as plain JSON. Comments and trailing commas become spaces, so that all positions stay the same."""
     given = f" {text[1:]}" if text.startswith("\ufeff") else text
     blank = _COMMENT.sub(lambda found: found.group(1) or " " * len(found.group()), given)
     return _LAST_COMMA.sub(lambda found: found.group(1) or " ", blank)
@@ -56,8 +56,8 @@ def read_object(text: str) -> dict[str, Any]:
 
 
 def set_entry(text: str, key: str, name: str, value: Mapping[str, Any]) -> str:
-    """The text with `value` as member `name` of the object `key`, both made where they are missing. Raises ConfigError
-    where it cannot be done without touching anything else."""
+    """The text with `value` as member `name` of the object `key`, both created if missing. Raises ConfigError if that
+    is not possible without changing anything else."""
     if not plain_json(text).strip():
         return (text if text.strip() else "") + json.dumps({key: {name: value}}, indent=2, ensure_ascii=False) + "\n"
     known = read_object(text)
@@ -76,8 +76,8 @@ def set_entry(text: str, key: str, name: str, value: Mapping[str, Any]) -> str:
 
 
 def remove_entry(text: str, key: str, name: str) -> str:
-    """The text without member `name` of the object `key`. Raises ConfigError where it is not there, or cannot be taken
-    out without touching anything else."""
+    """The text without member `name` of the object `key`. Raises ConfigError if it does not exist, or cannot be removed
+    without changing anything else."""
     known, plain = read_object(text), plain_json(text)
     outer = _only(text, _start(text), key)
     inner = _only(text, outer.start, name) if outer is not None and isinstance(known[key], dict) else None

@@ -11,7 +11,8 @@ from typing import Any, AnyStr, cast
 
 
 class _LazyPattern:
-    """Stands for a compiled pattern. The first use compiles it; each method is kept, so later calls take no detour."""
+    """A proxy of a compiled pattern. The first use compiles the pattern; bound methods are cached, so later calls have
+    no overhead."""
 
     def __init__(self, pattern: Any, flags: int) -> None:
         self.pattern = pattern

@@ -20,7 +20,7 @@ _NAMES = (
 _KEY_BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
 _KEY_END = r"-{4,5} ?END"
 _NAME_STEMS = ("key", "secret", "token", "passw", "passphrase", "pwd", "authorization", "cookie", "bearer", "basic")
-"""Every name and scheme holds one of these."""
+"""Every secret name and authentication scheme contains one of these."""
 _ORDINARY = (
     r"(?:expired|invalid|valid|missing|required|denied|empty|unknown|null|none|nil|true|false|undefined|unset|set|wrong"
     r"|refused|rejected|revoked|string|str|text|bytes|int|object|yes|no|ok|failed|found|error)"
@@ -117,7 +117,7 @@ the text that names its service, contains one of them."""
 _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey", "client_secret", "secret")
 """Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
-"""Not where a variable, or a word for the reader, stands for the secret."""
+"""Does not match where a variable or a placeholder replaces the secret."""
 _ASSIGNMENT = lazy_pattern(
     # The name ends in a word for a secret, at the border of a snake, kebab or camel word.
     r"(?:(?<![A-Za-z])|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=(?i:passw|passphrase|secret|token|apikey)))"
@@ -157,7 +157,7 @@ _SENTENCE = frozenset(
 _LINE_HEAD = lazy_pattern(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
 _LINE_TAIL = lazy_pattern(r"\s*(?:#|\Z)")
 MAX_NAME = 200
-"""Characters before a sign that can be the name of a secret. A longer look would be quadratic in a long line."""
+"""The maximum length of a secret's name before `=` or `:`. A longer search would be quadratic in a long line."""
 _RANDOM = 16
 """The least length of a bare token: shorter ones are mostly tokens of a language."""
 _NAMED_KINDS = (
@@ -217,7 +217,7 @@ _MARKS = tuple(
 _SHORT_MARKS = tuple(mark for mark in _MARKS if len(mark) < 3)
 _LONG_MARKS = tuple(mark for mark in _MARKS if len(mark) >= 3)
 _BY_RARITY = '&?;=_:/-."@0123456789ZQXJKVWYGUHBPFDMLCSRNIOATEzqxjkvwygubpfmdchlnriosate '
-"""The letters of marks, those first that few texts have."""
+"""The characters of marks, rarest first."""
 _MARKS_BY_LETTER: dict[str, list[str]] = {}
 for _mark in _MARKS:
     _MARKS_BY_LETTER.setdefault(min(_mark, key=_BY_RARITY.find), []).append(_mark)
@@ -253,23 +253,22 @@ _EXAMPLE = lazy_pattern(r".*\.(example|sample|template|dist)(\..+)?", re.IGNOREC
 
 
 def is_secret_file(name: str) -> bool:
-    """Whether files of this name are made to hold keys and passwords; the examples that come with many projects are
-    not meant."""
+    """Whether files of this name usually hold keys and passwords. Common example files do not count."""
     return _SECRET_FILE.fullmatch(name) is not None and _EXAMPLE.fullmatch(name) is None
 
 
 def mask_private_keys(text: str) -> str:
-    """The text of a whole document, not yet in parts, without private keys. What follows a mere mention stays."""
+    """Mask the private keys in a complete document. The text after a mere mention of a key stays."""
     return _mask_private_keys(text, _keep_name)
 
 
 def mask_document(text: str) -> str:
-    """The text of a whole document without keys of any unmistakable shape, to be cut afterwards."""
+    """Mask all keys with an unmistakable format in a complete document, before it is split."""
     return _mask_shapes(mask_private_keys(text))
 
 
 def mask_in_place(text: str) -> str:
-    """As `mask_document`, with every line where it was."""
+    """Like `mask_document`, but keeps the number of every line."""
     return _mask_shapes(_mask_private_keys(text, _keep_lines))
 
 
@@ -278,8 +277,8 @@ def _keep_lines(found: re.Match[str]) -> str:
 
 
 class MaskedLines:
-    """The lines of `mask_in_place`, each masked when it is asked for. Looks for private keys everywhere, and for others
-    only in the lines around those that are wanted: they take less than NEAR lines."""
+    """The lines of `mask_in_place`, masked on demand. Private keys are searched for in the whole text; other keys,
+    which span fewer than NEAR lines, only around the requested lines."""
 
     def __init__(self, text: str) -> None:
         self._lines = _mask_private_keys(text, _keep_lines).split("\n")
@@ -297,13 +296,13 @@ def _mask_private_keys(text: str, mask: Callable[[re.Match[str]], str]) -> str:
 
 
 def mask_keys(text: str) -> str:
-    """The text without what has the unmistakable shape of a key: for documents, which may speak of tokens."""
+    """Mask keys with an unmistakable format: for documents, which may discuss tokens."""
     return _mask_shapes(_mask_key_bodies(text))
 
 
 def mask_message(text: str) -> str:
-    """As `mask_keys`, and what passwords and tokens are set to: for messages of commits, which speak of tokens more
-    often than they tell one."""
+    """Like `mask_keys`, and also mask the values assigned to passwords and tokens: for commit messages, which mention
+    tokens more often than they contain one."""
     masked = mask_keys(text)
     if "=" in masked or ":" in masked:
         lower = masked.lower()
@@ -335,7 +334,7 @@ def _possible(text: str) -> list[str]:
 
 
 def _triples(text: bytes) -> NDArray[np.uint16]:
-    """Each three letters in a row as a number, which others may share."""
+    """The hash of every trigram of a text. Different trigrams may have the same hash."""
     import numpy as np  # only who reads many texts needs it
 
     letters = np.frombuffer(text, np.uint8).astype(np.uint16)
@@ -344,7 +343,7 @@ def _triples(text: bytes) -> NDArray[np.uint16]:
 
 @lru_cache(1)
 def _triples_of_marks() -> NDArray[np.uint16]:
-    """The triples of each long mark; those with few have their first again and again."""
+    """The trigram hashes of each long mark, padded with the first one to equal length."""
     import numpy as np  # only who reads many texts needs it
 
     triples = [_triples(mark.encode()).tolist() for mark in _LONG_MARKS]
@@ -423,7 +422,7 @@ def _is_bare_secret(found: re.Match[str], value: str) -> bool:
 
 
 def _is_single_word(found: re.Match[str]) -> bool:
-    """Whether nothing stands before the word for the secret in its name."""
+    """Whether the name is just the word for the secret, without a prefix."""
     before = found.string[max(0, found.start() - 1) : found.start()]
     return not (before.isalnum() or before in ("_", "-"))
 
@@ -437,7 +436,7 @@ def _has_letter_and_digit(value: str) -> bool:
 
 
 def mask_secrets(text: str) -> str:
-    """Mask whatever looks secret, by a guess: for messages of other programs."""
+    """Mask everything that looks like a secret, by heuristics: for messages of other programs."""
     lower = text.lower()
     if any(stem in lower for stem in _NAME_STEMS):
         for secret in _SECRETS:

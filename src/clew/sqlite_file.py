@@ -17,7 +17,7 @@ from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
 
 BUSY_SECONDS = 30.0
 NEARLY_FULL = 1_000_000
-"""With fewer bytes free, an error of the disk is taken for a full disk: SQLite does not always say which it is."""
+"""If fewer bytes are free, a disk error counts as a full disk, because SQLite does not always distinguish them."""
 
 
 class Sql(Protocol):
@@ -83,6 +83,6 @@ class _Patience:
 
 
 def make_private(path: Path) -> None:
-    """Make a new file readable by its owner alone, before SQLite makes one that all may read."""
+    """Create a file that only its owner can read, before SQLite creates one that everybody can read."""
     with contextlib.suppress(OSError):
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))

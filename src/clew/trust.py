@@ -1,5 +1,5 @@
-"""The user's consent to files of a folder that run or instruct agents. It is remembered outside the folder, in one file
-of the user, and bound to a digest of the content: whatever changes needs consent again."""
+"""The user's consent to files of a folder that run or instruct agents. It is stored outside the folder, in one file of
+the user, and bound to a digest of the content, so that every change needs new consent."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ VARIABLE = "CLEW_TRUST"
 FORMAT = 1
 MAX_SUMMARY = 2_000
 MAX_BYTES = 100_000_000
-"""So much may be behind one digest."""
+"""The limit for the content behind one digest, in bytes."""
 
 MAKING = ".making"
-"""How the name of the lock ends that is held while something is made."""
+"""The suffix of the lock file that `making` holds."""
 
 _KIND = lazy_pattern(r"[a-z][a-z_-]{0,29}")
 _DIGEST = lazy_pattern(r"[0-9a-f]{64}")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """Files of a folder that want to run or to be loaded. `folder` is a real path; `kind` a short word such as server
-    or domain; `summary` one printable line without secrets that says what would happen; `note` what the user should
-    know of an earlier consent, which is not kept."""
+    """A request for consent to files of a folder that would be run or loaded. `folder` is a real path; `kind` a short
+    word such as server or domain; `summary` one printable line without secrets that says what would happen; `note`
+    information about an earlier consent; it is not stored."""
 
     folder: str
     kind: str
@@ -73,8 +73,8 @@ _Key = tuple[str, str, str, str]
 
 
 class Trust:
-    """The grants in one file. Each question reads the file as it is now, so that consent given elsewhere counts at
-    once. A file that cannot be read raises ConfigError, and is never taken for consent."""
+    """The grants in one file. Every query reads the current file, so that consent given in another process counts at
+    once. If the file cannot be read, methods raise ConfigError; this never counts as consent."""
 
     def __init__(self, path: Path, now: Callable[[], datetime]) -> None:
         self.path = path
@@ -84,8 +84,8 @@ class Trust:
 
     @classmethod
     def open(cls, path: Path | None = None, *, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> Trust:
-        """The grants of a file; without one, of CLEW_TRUST or clew/trust.json in the user's configuration folder. It
-        need not be there. Raises ConfigError where there is no home folder."""
+        """The grants of a file; without one, of CLEW_TRUST or clew/trust.json in the user's configuration folder. The
+        file need not exist. Raises ConfigError if there is no home folder."""
         return cls(Path(os.path.realpath(path or user_file())), now)
 
     def holds(self, wish: Wish) -> bool:
@@ -97,7 +97,7 @@ class Trust:
         return _key(wish) in self._held
 
     def compare(self, wish: Wish) -> Wish:
-        """The wish, with a note where the user has agreed to something else under its name. Raises ConfigError."""
+        """The wish, with a note if the user has agreed to a different content under its name. Raises ConfigError."""
         place = wish.folder, wish.kind, wish.name
         earlier = next((each for each in self._read() if (each.folder, each.kind, each.name) == place), None)
         if earlier is None or earlier.digest == wish.digest:
@@ -106,7 +106,7 @@ class Trust:
         return msgspec.structs.replace(wish, note=f"changed since you agreed on {earlier.when:%Y-%m-%d %H:%M} UTC{was}")
 
     def grant(self, wishes: Iterable[Wish]) -> None:
-        """Remember consent to all of these or to none; each replaces what was agreed to under its name before. Raises
+        """Store consent to all of these wishes, or to none. Each replaces an earlier grant of the same name. Raises
         ConfigError, ReadOnly."""
         now = self._now().astimezone(UTC).replace(microsecond=0)
         new = {
@@ -127,8 +127,8 @@ class Trust:
             self._write((*kept, *new.values()))
 
     def revoke(self, folder: str | Path, kind: str | None = None, name: str | None = None) -> int:
-        """Take consent back: of a folder, of one kind, of one name. How many grants that were. Raises ConfigError,
-        ReadOnly."""
+        """Revoke consent for a folder, optionally only for one kind or name. Returns the number of removed grants.
+        Raises ConfigError, ReadOnly."""
         place = real_folder(folder)
         if not self.path.exists():
             return 0
@@ -151,12 +151,13 @@ class Trust:
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """Alone among all processes while one makes what is granted as it comes to be. Raises ReadOnly."""
+        """Hold a lock while this process creates something that is granted on creation. Excludes all other processes.
+        Raises ReadOnly."""
         with self._locked(MAKING):
             yield
 
     def holds_once_made(self, wish: Wish) -> bool:
-        """As `holds`; where another process is `making` something, once it has done so. Raises also ReadOnly."""
+        """Like `holds`, but first waits for another process that is in `making`. Also raises ReadOnly."""
         if self.holds(wish):
             return True
         if not self._beside(MAKING).exists():
@@ -200,7 +201,7 @@ class Trust:
         return error
 
     def _write(self, grants: Iterable[Grant]) -> None:
-        """Replace the file, whole or not at all; the lock is held."""
+        """Replace the file atomically. The caller must hold the lock."""
         content = msgspec.json.format(msgspec.json.encode(_TrustFile(version=FORMAT, grants=tuple(grants))), indent=2)
         draft = self._beside(".new")
         with _told_as_read_only(self.path):
@@ -214,7 +215,7 @@ class Trust:
 
     @contextlib.contextmanager
     def _locked(self, suffix: str = ".lock") -> Iterator[None]:
-        """Alone among all processes; a process that ends lets go by itself."""
+        """Hold a lock that excludes all other processes. It is released when the process ends."""
         with _told_as_read_only(self.path):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self._beside(suffix), os.O_RDWR | os.O_CREAT, 0o600)
@@ -242,12 +243,13 @@ def user_file() -> Path:
 
 
 def real_folder(folder: str | Path) -> str:
-    """The folder of wishes and grants: the same by whatever links it is reached, and as text that a file can hold."""
+    """The real path of a folder, as storable text. It identifies the folder in wishes and grants, whichever link leads
+    to it."""
     return os.path.realpath(folder).encode("utf-8", "backslashreplace").decode()
 
 
 def digest_parts(parts: Iterable[bytes]) -> str:
-    """One digest of several parts: other parts, or the same ones divided otherwise, give another."""
+    """One digest of several parts. Different parts, or the same text divided differently, give a different digest."""
     digest = hashlib.sha256()
     for part in parts:
         digest.update(len(part).to_bytes(8, "big") + part)
@@ -255,8 +257,8 @@ def digest_parts(parts: Iterable[bytes]) -> str:
 
 
 def digest_files(files: Iterable[Path], root: Path) -> str:
-    """One digest of regular files, of their places below `root` and of what is in them. A file that cannot be read
-    counts as such. Raises TooLarge."""
+    """One digest of regular files: of their paths below `root` and their contents. An unreadable file is included as
+    unreadable. Raises TooLarge."""
     parts: list[bytes] = []
     size = 0
     for name, file in sorted((_name_in(root, file), file) for file in files):
@@ -267,7 +269,7 @@ def digest_files(files: Iterable[Path], root: Path) -> str:
 
 
 def printable(text: str, limit: int = MAX_SUMMARY) -> str:
-    """A text on one line: what is not seen is spelled out, and what is cut is said."""
+    """A text on one line, with invisible characters spelled out and a note if it is truncated."""
     shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
     if len(shown) <= limit:
         return shown
@@ -276,7 +278,7 @@ def printable(text: str, limit: int = MAX_SUMMARY) -> str:
 
 
 def _name_in(root: Path, file: Path) -> str:
-    """A file's own name, and where below `root` it is by whatever links either is reached."""
+    """The path of a file below `root`. Links in both folders are resolved, but the file's own name stays."""
     return os.path.relpath(os.path.join(os.path.realpath(file.parent), file.name), os.path.realpath(root))
 
 

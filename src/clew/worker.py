@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """Works on the trail of an app for some roles, while `working` is open. `tags` say what only this process can do,
+    """Works on the trail of an app for some roles, while `working` is open. `tags` name what only this process can do,
     such as `place:shop` for the files of a checkout."""
 
     def __init__(self, app: App, roles: frozenset[str], tags: Sequence[str] = ()) -> None:
@@ -38,8 +38,8 @@ class WorkerProcess:
     async def working(
         self, on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None
     ) -> AsyncIterator[Callable[[], None]]:
-        """Do the work of the roles while the context is open; yields a call that looks for new webhooks. Nothing waits
-        for agents to start, and without them the rest goes on: what is written meanwhile waits on the trail."""
+        """Do the work of the roles while the context is open; yields a function that looks for new webhooks. The other
+        work does not wait for the agents to start, and continues without them; their events wait on the trail."""
         from clew.agents.workers.roles import RUNTIME_ROLES
 
         app, works = self.app, [self._records.run()]
@@ -61,8 +61,8 @@ class WorkerProcess:
                 await self._records.withdraw()
 
     async def drain(self, seconds: float) -> bool:
-        """Take no new work, and finish what is held; False when something is left after some seconds. The end of
-        `working` gives that back."""
+        """Take no new work, and finish the current work. Returns False if some is left after `seconds`; the end of
+        `working` then releases it."""
         self.is_draining = True
         waits = [self.app.drain_webhooks(seconds)]
         if self._runtime is not None:
@@ -71,7 +71,7 @@ class WorkerProcess:
         return all(done)
 
     async def _tell_draining(self, seconds: float) -> None:
-        """Write that this process drains. The record is for people: nothing waits for it."""
+        """Record on the trail that this process is draining. The record is informational only."""
         with contextlib.suppress(ClewError, TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._records.write("draining")

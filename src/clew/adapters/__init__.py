@@ -1,1 +1,1 @@
-"""The doors: each parses what comes in, calls the trail, and renders the answer."""
+"""The external interfaces (called doors): each parses requests, calls the trail, and renders the answers."""

@@ -1,7 +1,6 @@
-"""The bus: processes on one trail tell each other of their commits, so that nobody waits for the next poll.
-
-A notice wakes, and nothing else: what is to be done is on the trail, and the claim there is the truth. A lost notice
-costs one poll, a notice that comes twice or is forged costs one look. See docs/decisions/0029-the-bus-only-wakes.md.
+"""The bus: processes that use one trail notify each other of their commits, so that no worker waits for the next poll.
+A notice only wakes workers. The work itself is on the trail, and claims there are the source of truth. A lost notice
+costs one poll; a repeated or forged notice costs one read. See docs/decisions/0029-the-bus-only-wakes.md.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ ADDRESSES = ("nats://HOST:PORT", "tls://HOST:PORT", "local")
 
 async def open_bus(settings: BusConfig, project: Path) -> Bus:
     """Open the bus of the settings: `nats://HOST:PORT`, `tls://HOST:PORT`, or `local` for this process alone. Relative
-    paths begin at the project.
-
-    It connects in the background, again and again where no server answers; `Bus.check` waits for the first attempt.
-    Raises ConfigError for an unknown address and where the login or the client library is missing.
+    paths start at the project. The bus connects in the background and retries until a server answers; `Bus.check` waits
+    for the first attempt. Raises ConfigError for an unknown address, and if the login or the client library is missing.
     """
     match settings.url.partition("://")[0]:
         case "nats" | "tls":
@@ -49,8 +46,9 @@ async def open_bus(settings: BusConfig, project: Path) -> Bus:
 
 
 async def join_bus(trail: Trail, settings: BusConfig, project: Path) -> tuple[Trail, Bus | None]:
-    """The trail on the bus of the settings, and that bus; the trail itself where no other process hears it. Raises
-    ConfigError, with the trail closed."""
+    """Connect a trail to the bus of the settings. Returns the connected trail and the bus, or the unchanged trail and
+    None if the bus is not shared with other processes. If opening the bus fails, the trail is closed. Raises
+    ConfigError."""
     from clew.bus.trail import BusTrail  # with `open_bus` alone it is not needed
 
     try:

@@ -21,7 +21,7 @@ class Bell:
         self._waiting: dict[asyncio.Future[None], IsMeant] = {}
 
     def ring(self, notice: Notice | None) -> None:
-        """Wake those whom a notice may concern; all of them where nothing is known."""
+        """Wake the attempts that a notice may concern, or all of them without a notice."""
         for future, is_meant in tuple(self._waiting.items()):
             if notice is None or is_meant(notice):
                 future.get_loop().call_soon_threadsafe(_wake, future)

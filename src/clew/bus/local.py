@@ -1,4 +1,5 @@
-"""The bus within one process: for trails that are opened more than once in it, and where no server is configured."""
+"""The bus within one process, for trails that are opened more than once in it and for configurations without a
+server."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from clew.bus.notice import Hear, Notice
 
 
 class LocalBus:
-    """See `clew.bus.notice.Bus`. Everybody who listens hears every notice, at once."""
+    """See `clew.bus.notice.Bus`. Every listener receives every notice at once."""
 
     is_shared = False
 
@@ -24,7 +25,7 @@ class LocalBus:
         self._listeners.append(hear)
 
     async def check(self) -> None:
-        """There is nothing to connect to."""
+        """Do nothing, because there is no connection."""
 
     async def close(self) -> None:
         self._listeners.clear()

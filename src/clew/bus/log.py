@@ -49,6 +49,6 @@ class WokenLog:
 
 
 def may_mean(selector: Selector, notice: Notice) -> bool:
-    """Whether the change of a notice may be meant. A notice without schema and tags may be of anything."""
+    """Whether a selector may match the change of a notice. A notice without schema and tags may be about any record."""
     is_bare = notice.schema_name is None and not notice.tags
     return is_bare or matches_envelope(selector, notice.schema_name, notice.tags)

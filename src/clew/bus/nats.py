@@ -1,6 +1,5 @@
-"""The bus over a NATS server. Core NATS only: notices are worth nothing later, so no server has to keep them.
-
-Nothing depends on the connection. When it breaks, it is made anew, less and less often, and those who listen are told
+"""The bus over a NATS server. It uses core NATS only: old notices are worthless, so the server need not store them.
+Nothing depends on the connection. When it breaks, the bus reconnects with growing pauses, and then tells its listeners
 that notices may have been lost.
 """
 
@@ -28,13 +27,13 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 2
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
-"""Seconds before a connection is tried anew: doubled each time, with a random part."""
+"""Seconds before the next attempt to connect. They double each time, with a random part."""
 PING_SECONDS = 10
 MAX_WAITING = 10_000
 """Notices that wait to be sent; beyond that the oldest are dropped."""
 CLOSE_SECONDS = 1.0
 CANCEL_SECONDS = 0.1
-"""Time until a task that goes on is cancelled again."""
+"""Seconds until a task that has not ended is cancelled again."""
 REFUSALS = ("authorization", "authentication", "permissions violation", "user authentication")
 
 _log = logging.getLogger(__name__)
@@ -72,7 +71,8 @@ class NatsBus:
         self._client: Client | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._first: asyncio.Future[ConfigError | None] = asyncio.get_running_loop().create_future()
-        """Done when the first attempt to connect has ended: with the error where the server refused this client."""
+        """Done when the first attempt to connect has ended. Its result is the error if the server refused this client,
+        else None."""
 
     @property
     def is_connected(self) -> bool:
@@ -128,7 +128,7 @@ class NatsBus:
             self._hear(None)
 
     async def _connect_first(self, lost: asyncio.Event) -> None:
-        """The first attempt. Those who listen may have missed notices before it."""
+        """Make the first attempt to connect. If it succeeds, listeners are told that they may have missed notices."""
         try:
             await self._connect(lost)
         except (OSError, ConfigError) as error:
@@ -246,7 +246,7 @@ def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBus:
 
 
 async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
-    """Cancel tasks until they have ended: a client that is connecting may swallow a cancellation."""
+    """Cancel tasks repeatedly until they have ended, because a client that is connecting may swallow a cancellation."""
     left = set(tasks)
     while left:
         for task in left:
@@ -255,7 +255,8 @@ async def _end(tasks: Sequence[asyncio.Task[None]]) -> None:
 
 
 async def _close(client: Client) -> None:
-    """Close a client. One whose handshake failed would wait for ever to send what it has not sent."""
+    """Close a client. The timeout is for a client whose handshake failed: it would wait forever to send its pending
+    data."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(CLOSE_SECONDS):
             await client.close()
@@ -272,7 +273,8 @@ def _tls(url: str, ca: Path | None) -> ssl.SSLContext | None:
 
 
 def _failure(url: str, error: Exception) -> OSError | ConfigError:
-    """Our error for that of the client library: a refusal needs the user, the rest may pass."""
+    """Clew's error for one of the client library: ConfigError for a refusal, which the user must resolve, and OSError
+    for errors that may be temporary."""
     text = " ".join(str(error).removeprefix("nats: ").strip("'").split()) or type(error).__name__
     if isinstance(error, ssl.SSLCertVerificationError):
         return ConfigError(f"the bus {url} has no certificate that is trusted ({error.verify_message}): check bus.ca")

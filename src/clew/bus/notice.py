@@ -16,8 +16,8 @@ _UNSAFE = lazy_pattern(r"[^A-Za-z0-9_-]")
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A committed change of one record: enough to see whether it may concern a waiting consumer, and never its
-    content. `agents` are those whose subscriptions mean the record."""
+    """A committed change of one record: enough to see whether it may concern a waiting consumer, and never its content.
+    `agents` are the agents whose subscriptions match the record."""
 
     id: str
     owner_id: str
@@ -32,7 +32,7 @@ class Notice(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Hear = Callable[[Notice | None], object]
-"""Gets a notice of another process; None when notices may have been lost."""
+"""A listener. It is called with a notice of another process, or with None if notices may have been lost."""
 
 
 class Bus(Protocol):
@@ -41,11 +41,11 @@ class Bus(Protocol):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other processes can hear it."""
+        """Whether other processes are connected to this bus."""
         ...
 
     def publish(self, notices: Sequence[Notice]) -> None:
-        """Send notices soon. Their own process does not hear them."""
+        """Queue notices to be sent soon. This process does not receive them."""
         ...
 
     def listen(self, hear: Hear) -> None:
@@ -58,7 +58,7 @@ class Bus(Protocol):
         ...
 
     async def close(self) -> None:
-        """Send what is waiting, as far as that is possible at once."""
+        """Send the pending notices, as far as that is possible at once, and close the bus."""
         ...
 
 

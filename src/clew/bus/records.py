@@ -13,7 +13,7 @@ Announce = Callable[[Sequence[Breadcrumb]], object]
 
 
 class AnnouncedRecords:
-    """See `clew.trail.store.Records`. What a write returns is announced after its commit."""
+    """See `clew.trail.store.Records`. The records that a write returns are announced after its commit."""
 
     def __init__(self, records: Records, announce: Announce, announce_gone: Callable[[str, Principal], object]) -> None:
         self._records = records

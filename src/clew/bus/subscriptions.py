@@ -1,4 +1,4 @@
-"""Which agents a record is for, by the subscriptions of its owner's consumers."""
+"""Finds the agents that a record is for, by the subscriptions of its owner's consumers."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ MAX_OWNERS = 1_000
 
 
 class AgentSubscriptions:
-    """The selectors of agents, as they were a few seconds ago at most. A subscription that is missed costs its agent
-    one poll."""
+    """The selectors of agents, at most a few seconds old. If a new subscription is missed, its agent waits for one
+    poll."""
 
     def __init__(self, deliveries: Deliveries) -> None:
         self._deliveries = deliveries
@@ -26,7 +26,7 @@ class AgentSubscriptions:
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
     def find_agents(self, record: Breadcrumb) -> list[str]:
-        """The agents whose subscriptions mean a record, each once."""
+        """The agents whose subscriptions match a record, each once."""
         read_at, selectors = self._known.get(record.owner_id, (-FRESH_SECONDS, ()))
         if time.monotonic() - read_at >= FRESH_SECONDS and record.owner_id not in self._tasks:
             self._start(record.owner_id)

@@ -16,7 +16,7 @@ from clew.trail.store import DeadLetters, Edges, Search, Secrets, Trail, Upkeep
 
 
 class BusTrail:
-    """See `clew.trail.store.Trail`. Without the bus it is the trail that it was made from."""
+    """See `clew.trail.store.Trail`. If the bus does not work, it behaves like the trail that it wraps."""
 
     def __init__(self, trail: Trail, bus: Bus) -> None:
         self._trail = trail

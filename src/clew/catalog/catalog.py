@@ -54,18 +54,18 @@ if TYPE_CHECKING:
 
 NAMED_DOMAINS = 30
 MAX_ASKED = 1_000
-"""Handles whose newest question is known."""
+"""The number of handles for which the latest question is remembered."""
 NAMED_KINDS = ("skill", "toolset", "tool")
 NO_SKILLS = "This folder defines no skills."
 RULES = "Rules of this project"
-"""The heading of rules in the first answer."""
+"""The heading above the project's rules in the first answer."""
 RULE_TOKENS = 1_500
 
 log = logging.getLogger(__name__)
 
 
 class DomainInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A domain as a list shows it."""
+    """A domain as an entry of a list."""
 
     name: str
     description: str
@@ -93,15 +93,15 @@ class Providers(msgspec.Struct, frozen=True, kw_only=True):
     """Callbacks from a catalog to its workspace. The defaults serve a catalog without one."""
 
     keep_up: Callable[[], Awaitable[bool]] | None = None
-    """Reads changed local files before an answer; False while that goes on. Without it, the catalog reads the sources
-    of its domains itself."""
+    """Re-reads changed local files before an answer. Returns False while reading is still in progress. Without this
+    callback, the catalog reads the sources of its domains itself."""
     knows: Knows | None = None
     refusal: str = ""
-    """Why the files of the folder are not read, as the first sentence of every answer to its owner."""
+    """The reason why the files of the folder are not read. Every answer to the folder's owner starts with it."""
     count_pending: Callable[[], int] = lambda: 0
-    """How many things wait for the user's consent."""
+    """The number of servers, domains and sources that wait for the user's consent."""
     pending_domains: Callable[[], Collection[str]] = tuple
-    """The names of the domains among them."""
+    """The names of the domains that wait for the user's consent."""
     skills: Callable[[], LoadedSkills | None] = lambda: None
     """The skills of the folder and who has loaded them, where there are any."""
     tell_broken: Callable[[str], str] = lambda name: ""
@@ -111,7 +111,7 @@ class Providers(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Catalog:
-    """Domains, and the part of them that each caller may see.
+    """Domains, filtered to the part that each caller may see.
 
     `owner` owns the records of the index. Callers of another owner see the catalog only where it is `shared`. With
     `strict`, `get` runs only routes that were shown before.
@@ -151,7 +151,8 @@ class Catalog:
         return self._providers.skills()
 
     async def add(self, domain: Domain) -> None:
-        """Register a domain, and bring its tools onto the trail. Raises AlreadyExists, registering nothing."""
+        """Register a domain and write its tools to the trail. Raises AlreadyExists, in which case nothing is
+        registered."""
         self.registry.add(with_defined(domain))
         try:
             await self._prepare()
@@ -163,7 +164,8 @@ class Catalog:
         self._unread = True
 
     async def _prepare(self) -> None:
-        """Make sure, once, that the trail has the schemas of the catalog, which say what of a record is searched."""
+        """Register the catalog's schemas on the trail, once. The schemas define which fields of a record are
+        searched."""
         async with self._preparing:
             if not self._is_prepared:
                 await bootstrap(self._trail, self._owner)
@@ -171,7 +173,7 @@ class Catalog:
                 self._is_prepared = True
 
     async def replace(self, domain: Domain) -> None:
-        """Add a domain in place of the one of that name, if there is one. The old one stays if this fails."""
+        """Add a domain, replacing any domain of the same name. If this fails, the old domain stays."""
         old = next((each for each in self.registry.all_domains() if each.name == domain.name), None)
         if old is None:
             return await self.add(domain)
@@ -195,8 +197,8 @@ class Catalog:
     async def ask(
         self, question: Question, *, by: Principal, refresh: bool = True, tells_pending: bool = True
     ) -> CatalogAnswer:
-        """Answer a question with entry points, resources and knowledge. Without `refresh` no file is read again before;
-        with `tells_pending` the first answer of a handle says how much waits for consent.
+        """Answer a question with entry points, resources and knowledge. Without `refresh`, changed files are not
+        re-read first. With `tells_pending`, the first answer of a handle says how many things wait for consent.
 
         Raises InvalidInput, NotFound (a domain), HandleRefused.
         """
@@ -226,8 +228,8 @@ class Catalog:
         report: Report | None = None,
         refresh: bool = True,
     ) -> Results:
-        """Run these entries side by side. A failure of one entry is in its result. Without `refresh` no file is read
-        again before. Raises InvalidInput, TooLarge, HandleRefused, AccessDenied."""
+        """Run these entries side by side. A failure of one entry is in its result. Without `refresh`, changed files are
+        not re-read first. Raises InvalidInput, TooLarge, HandleRefused, AccessDenied."""
         by.require("read")
         if refresh:
             await self._keep_up()
@@ -235,7 +237,7 @@ class Catalog:
         return await getting.get(items, by=by, reader=reader, handle=handle, report=report)
 
     async def read(self, route: str, *, by: Principal) -> FullResource:
-        """One resource whole. Raises NotFound, InvalidInput."""
+        """Return one complete resource. Raises NotFound, InvalidInput."""
         by.require("read")
         return await self._for(by).lookup.read(parse_route(route), by=self._reader(by))
 
@@ -253,13 +255,14 @@ class Catalog:
         ]
 
     async def skill_files(self, *, by: Principal) -> SkillFiles | None:
-        """The files of skills that the caller may have; None where the folder defines no skills for it."""
+        """The skill files that the caller may read; None if the folder defines no skills or the caller may not see
+        them."""
         by.require("read")
         await self._keep_up()
         return self.skills.files if self.skills is not None and self._may_look(by) else None
 
     async def why(self, route: str, *, by: Principal, handle: str | None = None) -> RouteExplanation:
-        """Why a route is, or is not, there for the caller; or `skill:NAME`, `toolset:NAME`, `tool:NAME`. Raises
+        """Explain why the caller can or cannot use a route, or a `skill:NAME`, `toolset:NAME` or `tool:NAME`. Raises
         InvalidInput, HandleRefused."""
         by.require("read")
         kind, _, name = route.partition(":")
@@ -329,12 +332,13 @@ class Catalog:
         return fitted(await knows(question.query, by, previous), question.budget // 4)
 
     def _tell_pending(self, question: Question, by: Principal) -> str:
-        """How many things wait for consent, with the first answer. Only the user learns how to agree to them."""
+        """A hint with the number of things that wait for consent; empty after the first answer of a handle. Only the
+        user learns how to agree to them."""
         number = self._providers.count_pending() if question.handle is None and self._may_look(by) else 0
         return tell_awaiting(number) if number else ""
 
     async def rules(self, *, by: Principal, handle: str) -> str:
-        """The rules of the folder that the caller was not given under this handle, as markdown; empty where there are
+        """The folder's rules that the caller has not yet received under this handle, as markdown; empty if there are
         none. Rules that the user has not agreed to are left out."""
         if self._providers.rules is None or not self._may_look(by):
             return ""
@@ -345,7 +349,7 @@ class Catalog:
         return f"## {RULES}\n\n{render(texts)}" if texts else ""
 
     async def _keep_up(self) -> bool:
-        """Bring what changes by itself up to date; False while that goes on."""
+        """Refresh the files and sources that may have changed. Returns False while reading is still in progress."""
         self._markers.clear()  # they are as old as the first domain
         if self._providers.keep_up is not None:
             return await self._providers.keep_up()
@@ -371,7 +375,7 @@ class Catalog:
         return self._shared or by.owner_id == self._owner.owner_id
 
     def _reader(self, by: Principal) -> Principal:
-        """Reads the catalog's own records with the caller's scopes."""
+        """The principal that reads the catalog's own records with the caller's scopes."""
         if not self._may_look(by):
             return by
         return Principal(owner_id=self._owner.owner_id, agent_id=by.agent_id, scopes=by.scopes)

@@ -14,8 +14,8 @@ DEFAULT_TTL_MS = 14_400_000
 
 
 class RawDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """A document that a source knows of. `version` changes whenever its content does (a hash, an etag, a time); empty
-    where the source cannot tell without fetching."""
+    """A document that a source lists. `version` (a hash, an etag, a time) changes whenever the content does. It is
+    empty if the source cannot know it without fetching."""
 
     id: str
     name: str
@@ -63,17 +63,17 @@ class ContentSource(Protocol):
 
     @property
     def id(self) -> str:
-        """Which one it is: the same for the same settings, without any secret in it, such as
-        `github:prs:owner/repo`."""
+        """The id of the source, such as `github:prs:owner/repo`. It depends only on the settings and contains no
+        secret."""
         ...
 
     @property
     def is_local(self) -> bool:
-        """Whether looking again costs nothing, so that it is done at every start."""
+        """Whether re-reading the source is cheap, so that it happens at every start."""
         ...
 
     async def list_documents(self) -> DocumentListing:
-        """All documents, in a stable order. Raises SourceError when the list cannot be had whole."""
+        """All documents, in a stable order. Raises SourceError if the complete list cannot be read."""
         ...
 
     async def fetch_content(self, id: str) -> RawContent:
@@ -124,11 +124,11 @@ class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource that a domain defines in code. Its content is indexed, and loaded anew on `get`."""
+    """A resource that a domain defines in code. Its content is indexed; `get` calls `fetch` again."""
 
     path: str
     name: str
     description: str
     fetch: Callable[[Any], Awaitable[str]]
-    """From the domain's client to the content."""
+    """Takes the domain's client and returns the content."""
     scopes: frozenset[str] = frozenset()

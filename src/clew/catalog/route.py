@@ -38,7 +38,7 @@ class CatalogRoute(msgspec.Struct, frozen=True, order=True):
 
 
 def parse_route(text: str) -> CatalogRoute:
-    """Raises InvalidInput saying what is wrong with it."""
+    """Parse a route. Raises InvalidInput with the reason if it is malformed."""
     found = _ROUTE.fullmatch(text) if len(text) <= MAX_ROUTE else None
     if found is not None and ".." not in found.group(3).split("/") and "." not in found.group(3).split("/"):
         return CatalogRoute(found.group(1), "tools" if found.group(2) == "tools" else "resources", found.group(3))

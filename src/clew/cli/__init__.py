@@ -1,7 +1,7 @@
 """The `clew` command: arguments → use case → print. One module for each group of commands.
 
-Help and version are answered here, from the table of commands; anything else loads the parser and the one module
-that the command lives in.
+Help and version are answered here, from the table of commands. Any other command loads the parser and the module of
+that command.
 """
 
 from __future__ import annotations
@@ -105,8 +105,8 @@ def _run(given: list[str]) -> int:
 
 
 def _check_arguments(given: Sequence[str]) -> None:
-    """Raises InvalidInput for bytes that are no text, and for a folder without a name, which would mean the current
-    one."""
+    """Raise InvalidInput for arguments that are not UTF-8, and for an empty `--folder`, which would mean the current
+    folder."""
     for number, each in enumerate(given, 1):
         if any("\ud800" <= letter <= "\udfff" for letter in each):
             raise InvalidInput(f"argument {number}", "is not valid UTF-8. Check the encoding of your terminal")
@@ -118,7 +118,7 @@ def _check_arguments(given: Sequence[str]) -> None:
 
 
 def _in_words(error: Exception, given: list[str]) -> str:
-    """The error of wrong arguments, in words."""
+    """A readable message for a usage error."""
     if given and given[0].startswith("-"):
         return f"{given[0]} belongs behind the command."
     # as the parser itself: only a command that is run needs it
@@ -140,7 +140,7 @@ def _same_letters(found: re.Match[str], given: list[str]) -> str:
 
 
 def _where_to_look(given: list[str]) -> str:
-    """The help page that is nearest to what was asked."""
+    """A sentence that names the closest help page for these arguments."""
     words = [word for word in given[:2] if not word.startswith("-")]
     while words and find_page([*words, HELP_FLAGS[0]]) is None and find_command(words) is None:
         words.pop()
@@ -148,7 +148,8 @@ def _where_to_look(given: list[str]) -> str:
 
 
 def _is_usage(error: Exception) -> bool:
-    """Whether what was typed can never be right. Whether a context fits its schema is for the trail to say."""
+    """Whether an error is a usage error: the arguments are invalid by themselves. A context that violates its schema is
+    not one, because only the trail can tell."""
     return isinstance(error, InvalidInput) and not isinstance(error, SchemaViolation)
 
 
@@ -165,5 +166,6 @@ def _explain(error: Exception) -> str:
 
 
 def _drop_output() -> None:
-    """Nobody reads on: let the interpreter flush into nothing instead of complaining."""
+    """Redirect standard output to the null device after its reader has gone, so that the interpreter's final flush does
+    not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

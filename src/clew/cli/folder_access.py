@@ -47,7 +47,7 @@ class FolderAccess:
 
 
 def _by_source(error: ConfigError) -> ClewError:
-    """The error as one of usage where the setting was a flag, which it then begins with."""
+    """Convert the error to a usage error that names the flag, if the setting came from a flag."""
     option, _, reason = error.message.partition(": ")
     return InvalidInput(option, reason, hint=error.hint) if option.startswith("--") else error
 
@@ -68,8 +68,9 @@ def _check_identity(owner: str, scopes: frozenset[str], *, is_typed: bool) -> No
 async def open_here(
     here: FolderAccess, *, create: bool = False, tell_first: bool = False, patience: float | None = None
 ) -> AsyncIterator[App]:
-    """Open the trail of the folder. A new one is created only with `create`, and a note says so: at the end, or at
-    once with `tell_first`. Raises ClewError where there is none, and for a new one outside of a project."""
+    """Open the trail of the folder. A new trail is created only with `create`. A note about that is printed at the end,
+    or at once with `tell_first`. Raises ClewError if there is no trail, or if a new one would be outside of a
+    project."""
     config = here.config()
     file = trail_file(config)
     is_new = file is not None and not file.exists()
@@ -106,7 +107,8 @@ def check_project(config: Config) -> None:
 
 
 async def check_readable(here: FolderAccess, *, is_agreed: bool = False) -> None:
-    """Raise ClewError where the files of the folder are not read. A person at a terminal may agree to many files."""
+    """Raise ClewError if the files of the folder may not be read. If there are too many files, ask a person at a
+    terminal first."""
     from clew.catalog.workspace.repository import agree_to_size, find_refusal  # for commands that read files
 
     config = here.config()

@@ -84,7 +84,7 @@ def _condition(text: str) -> ContextMatch:
 
 
 def split_assignment(text: str, option: str) -> tuple[str, Any]:
-    """`key=value`, the value as JSON where it is JSON and as text otherwise. Raises InvalidInput."""
+    """Split `key=value`. The value is parsed as JSON if it is valid JSON, otherwise it is text. Raises InvalidInput."""
     key, equals, value = text.partition("=")
     if not equals or not key:
         raise InvalidInput(option, f"{text!r} is not key=value", hint="For example status=open")

@@ -55,8 +55,7 @@ def _ask_here(given: dict[str, Any]) -> int:
 
 
 def read_arguments(arguments: Sequence[str]) -> dict[str, Any] | None:
-    """The arguments of `clew ask` by name, as far as they are plain: words, options that are known, and values that are
-    right. None for all others."""
+    """The arguments of `clew ask` by name, if all are plain: words, known options, and valid values. None otherwise."""
     words: list[str] = []
     seen: set[str] = set()
     found: dict[str, Any] = dict(_DEFAULTS)

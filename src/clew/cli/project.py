@@ -64,7 +64,8 @@ def prepare_folder(folder: Path) -> None:
 
 
 def write_schema(folder: Path) -> None:
-    """Put the schema of this version beside config.toml, for editors. Raises ReadOnly for a link, and OSError."""
+    """Write the JSON Schema of this version beside config.toml, for editors. Raises ReadOnly for a link, and
+    OSError."""
     from clew.config.schema import render_schema  # of use where settings are written
 
     path = folder / SCHEMA
@@ -75,9 +76,9 @@ def write_schema(folder: Path) -> None:
 
 
 def mend_ignored(folder: Path) -> None:
-    """Make sure that git ignores the files of this machine, whoever wrote the `.gitignore`: a cloned folder may bring
-    one that ignores less, or a link. What is missing goes to its end. A folder that cannot be written stays as it is.
-    Raises ReadOnly for a folder in place of the file.
+    """Make sure that git ignores the files of this machine. A cloned folder may contain a `.gitignore` that ignores
+    less, or a link in its place. Missing lines are appended. A folder that cannot be written stays unchanged. Raises
+    ReadOnly if `.gitignore` is a folder.
     """
     path = folder / ".gitignore"
     with contextlib.suppress(OSError):
@@ -111,7 +112,7 @@ def check_place(folder: Path, path: Path) -> Path:
 
 
 def describe_folder(folder: Path) -> str:
-    """The whole path of a folder, with a remark where it was found above the present one."""
+    """The full path of a folder, with a note if it was found above the current folder."""
     place = folder.absolute()
     return f"{place} (of the project above this folder)" if place.parent in Path.cwd().parents else str(place)
 
@@ -122,7 +123,7 @@ def project_root(config: Config) -> Path:
 
 
 def is_empty_project(root: Path) -> bool:
-    """Whether a folder holds no file beside what git and Clew write there."""
+    """Whether a folder contains no files outside of `.git` and `.clew`."""
     for _, folders, files in os.walk(root):
         if files:
             return False

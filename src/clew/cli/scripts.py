@@ -10,7 +10,7 @@ from clew.llm.scripted_model import ScriptedModel, read_script
 
 
 def with_script(models: Models, script: Path) -> Models:
-    """The models with one that answers by a script, whatever is asked for. Raises InvalidInput."""
+    """A copy of `models` in which every model is replaced by one that answers from a script. Raises InvalidInput."""
     try:
         text = script.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -1,4 +1,5 @@
-"""The settings of a folder: one frozen `Config`, parsed once at a door. `docs/guides/configuration.md` is the guide."""
+"""The settings of a folder: one frozen `Config`, parsed once at each entry point. `docs/guides/configuration.md` is the
+guide."""
 
 from clew.config.folder import FOLDER, MACHINE_ONLY, check_own_files, find_folder, is_broad
 from clew.config.layers import read_config

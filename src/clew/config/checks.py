@@ -46,7 +46,7 @@ _Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
 class InvalidSetting(Exception):
-    """A value that cannot be used. `path` is where it is below the setting, such as a key of a table."""
+    """A value that cannot be used. `path` locates the value within the setting, such as a key of a table."""
 
     def __init__(self, message: str, hint: str = "", path: tuple[str | int, ...] = ()) -> None:
         super().__init__(message)
@@ -74,7 +74,7 @@ def check_value(name: str, value: Any) -> Any:
 
 
 def check_source(name: str, table: Any) -> SourceConfig:
-    """A table `[sources.NAME]`. Its domain is named like itself unless it says otherwise. Raises InvalidSetting."""
+    """A table `[sources.NAME]`. By default its domain has the same name as the table. Raises InvalidSetting."""
     place = f"[{SOURCES}.{name}]"
     if not isinstance(table, dict):
         raise InvalidSetting(f"{place} must be a table with at least a kind")
@@ -91,8 +91,8 @@ def check_source(name: str, table: Any) -> SourceConfig:
 
 
 def check_provider(name: str, table: Any) -> ProviderConfig:
-    """A table `[providers.NAME]`. A value that looks like the key itself is refused, and not repeated. Raises
-    InvalidSetting."""
+    """A table `[providers.NAME]`. A value that looks like an API key itself is refused, and the error does not contain
+    it. Raises InvalidSetting."""
     place = f"[{PROVIDERS}.{name}]"
     found = _convert(place, table, ProviderConfig)
     if found.key and not KEY_REFERENCE.fullmatch(found.key):
@@ -121,7 +121,7 @@ def check_role(name: str, value: Any) -> str:
 
 
 def check_servers(tables: Any) -> tuple[ConfiguredServer, ...]:
-    """The tables `[[mcp.servers]]`, as far as one can tell without the catalog. Raises InvalidSetting."""
+    """The tables `[[mcp.servers]]`, as far as this is possible without the catalog. Raises InvalidSetting."""
     name = ".".join(SERVERS)
     if not isinstance(tables, list | tuple):
         raise InvalidSetting(

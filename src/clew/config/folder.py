@@ -10,8 +10,8 @@ from clew.files import refuse_links
 
 FOLDER = ".clew"
 MACHINE_ONLY = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*", "large-folder")
-"""What is in the folder and belongs to this machine: what is derived, and what is secret. git ignores it; no tool of
-an agent reads it."""
+"""Patterns of files in the folder that belong to this machine only: derived and secret files. git ignores them, and no
+tool of an agent reads them."""
 _WRITTEN = (*MACHINE_ONLY, "*.lock")
 _TEMPORARY = ("/tmp", "/var/tmp") if os.name == "posix" else ()
 
@@ -34,7 +34,7 @@ def find_folder(start: Path) -> Path:
 
 
 def is_broad(place: Path) -> bool:
-    """Whether a folder is no project but holds those of all kinds: the root of the file system, the home folder, the
+    """Whether a folder contains many projects instead of being one: the root of the file system, the home folder, the
     folder of all homes, and the folders for temporary files."""
     real, home = Path(os.path.realpath(place)), Path(os.path.realpath(os.path.expanduser("~")))
     holds_homes = len(real.parts) == 2 and home.is_relative_to(real)
@@ -43,8 +43,8 @@ def is_broad(place: Path) -> bool:
 
 
 def check_own_files(folder: Path) -> None:
-    """Check the files that Clew writes in its folder, before it opens any of them. Raises ReadOnly where one is a link,
-    which a cloned folder can bring."""
+    """Check the files that Clew writes in its folder, before it opens any of them. Raises ReadOnly if one is a link,
+    because a cloned folder could contain one."""
     refuse_links(folder, _WRITTEN)
 
 

@@ -1,5 +1,5 @@
-"""Keys of providers, and the login of the bus. The configuration says where a key is; the first use reads it, and only
-memory keeps it."""
+"""Keys of providers, and the login of the bus. The configuration only refers to a key. The key is read on first use and
+kept only in memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 def read_key(reference: str, environ: Mapping[str, str], project: Path) -> str:
     """The key that a reference names: `env:NAME`, `file:PATH` (from the project, or below `~`) or
-    `keyring:SERVICE/USER`. Raises ConfigError where there is none; no error holds any of the key."""
+    `keyring:SERVICE/USER`. Raises ConfigError if there is no key; no error message contains any part of it."""
     scheme, _, place = reference.partition(":")
     match scheme:
         case "env":

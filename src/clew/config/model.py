@@ -18,8 +18,8 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ServerConfig(_Section, frozen=True, kw_only=True):
-    """The REST and MCP doors. `max_body` is in bytes; `queue` is how many writes may wait before callers are told to
-    come back; `hosts` are further names under which browsers and agents may reach the MCP door."""
+    """The REST and MCP doors. `max_body` is in bytes; `queue` is the number of writes that may wait before callers are
+    told to retry; `hosts` are further host names that browsers and agents may use for the MCP door."""
 
     host: str = "127.0.0.1"
     port: int = 8081
@@ -30,8 +30,8 @@ class ServerConfig(_Section, frozen=True, kw_only=True):
 
 
 class BusConfig(_Section, frozen=True, kw_only=True):
-    """The bus that wakes other processes of the trail. `credentials` names the place of a login, never the login
-    itself; `ca` is a file with the certificates that the server's is checked with."""
+    """The bus that wakes other processes of the trail. `credentials` is a reference to a login, never the login itself.
+    `ca` is a file with the CA certificates for checking the server."""
 
     url: str = ""
     credentials: str = ""
@@ -54,9 +54,9 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
 
 
 class CatalogConfig(_Section, frozen=True, kw_only=True):
-    """Settings of `ask` and `get`. `domains` names those that are on: of installed packages, or `module:name`.
-    `repository` indexes the files around the folder, at most `max_files` without asking; `strict` refuses routes that
-    were not shown before; `shared` opens the catalog to callers of other owners."""
+    """Settings of `ask` and `get`. `domains` lists the enabled domains: names from installed packages, or
+    `module:name`. `repository` indexes the files around the folder, at most `max_files` without asking; `strict`
+    refuses routes that were not shown before; `shared` opens the catalog to callers of other owners."""
 
     domains: tuple[str, ...] = ()
     repository: bool = True
@@ -66,8 +66,8 @@ class CatalogConfig(_Section, frozen=True, kw_only=True):
 
 
 class KnowledgeConfig(_Section, frozen=True, kw_only=True):
-    """Settings of the knowledge of files. `model` is a role or "provider:model" that puts into words what no source
-    answers by itself; without one nothing is asked of a model."""
+    """Settings of the knowledge of files. `model` is a role or "provider:model"; it writes an answer if no source
+    answers the question by itself. Without it, no model is used."""
 
     model: str = ""
 
@@ -110,7 +110,7 @@ class RulesConfig(_Section, frozen=True, kw_only=True):
 
 class TeamConfig(_Section, frozen=True, kw_only=True):
     """The worker pool of all sessions and processes of a folder: calls at a time of models and of tools, and of each
-    kind for one session. With more than `queue` waiting calls the team takes no new request."""
+    kind for one session. If more than `queue` calls are waiting, the team accepts no new request."""
 
     model_calls: int = 64
     tool_calls: int = 32
@@ -134,8 +134,8 @@ class ScriptsConfig(_Section, frozen=True, kw_only=True):
 
 
 class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One table `[sources.NAME]`: where documents come from, and in which domain they are found. What is not a setting
-    of its own is an option of its kind."""
+    """One table `[sources.NAME]`: where documents come from, and in which domain they are found. Keys that are not
+    settings are options of the source's kind."""
 
     kind: str
     domain: str
@@ -147,7 +147,7 @@ class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownModel(_Section, frozen=True, kw_only=True):
-    """One table `[models.known.NAME]`: what the user knows of a model; what is not given is as in the catalogue. Prices
+    """One table `[models.known.NAME]`: the user's facts about a model. Missing facts come from the catalogue. Prices
     are in US dollars per million tokens."""
 
     context_tokens: int | None = None
@@ -161,8 +161,8 @@ class KnownModel(_Section, frozen=True, kw_only=True):
 
 
 class ModelsConfig(_Section, frozen=True, kw_only=True):
-    """Which model plays which role, as "provider:model" or as the name of another role. Every further text in
-    `[models]` is a role too, or the name of an agent: those are `roles`."""
+    """Which model plays which role, as "provider:model" or as the name of another role. All other text entries in
+    `[models]` are collected in `roles`; each is a role or the name of an agent."""
 
     default: str = ""
     fast: str = ""
@@ -173,7 +173,8 @@ class ModelsConfig(_Section, frozen=True, kw_only=True):
 
 
 class ProviderConfig(_Section, frozen=True, kw_only=True):
-    """One table `[providers.NAME]`: where models answer, and where the key for them is, never the key itself."""
+    """One table `[providers.NAME]`: the address of a model provider, and a reference to its key, never the key
+    itself."""
 
     kind: str = "openai-compatible"
     base_url: str = ""
@@ -183,8 +184,8 @@ class ProviderConfig(_Section, frozen=True, kw_only=True):
 
 class Config(_Section, frozen=True, kw_only=True):
     """Everything that can be set. `folder` is where the trail and its keys live. `agents` says whether `clew up` runs
-    them; in `production` no code of others runs where nothing can shut it in. `from_file` names the settings whose
-    value comes from config.toml, `is_named` says that somebody named the folder."""
+    agents. In `production`, foreign code does not run unless it can be sandboxed. `from_file` lists the settings whose
+    value comes from config.toml; `is_named` says that the folder was named explicitly."""
 
     folder: Path = Path(FOLDER)
     is_named: bool = False
@@ -258,7 +259,7 @@ MAX_TTL_MINUTES = 5_270_400
 """Ten years."""
 MAX_PROVIDER_SECONDS = 86_400
 KEY_REFERENCE = lazy_pattern(r"env:[A-Za-z_][A-Za-z0-9_]*|file:\S.*|keyring:[^/\s][^/]*/\S.*")
-"""Where a key may be: in a variable, in a file, or in the keyring of the system."""
+"""Matches a reference to a key: in an environment variable, in a file, or in the system's keyring."""
 KEY_HINT = "Write env:NAME, file:PATH or keyring:SERVICE/USER, and take the key out of this file"
 EXAMPLE = "http://127.0.0.1:11434/v1"
 

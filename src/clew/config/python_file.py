@@ -46,7 +46,7 @@ def may_run(folder: Path) -> bool:
 
 
 def read_python(folder: Path) -> dict[str, Any]:
-    """The settings of config.py, as config.toml would hold them; none, and a notice, without the user's consent.
+    """The settings of config.py, as config.toml would hold them; without the user's consent, no settings and a notice.
     Raises ConfigError with file and line."""
     content = _read(folder / PYTHON)
     if content is None:

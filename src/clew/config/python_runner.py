@@ -19,7 +19,7 @@ MAX_RESULT = 1_000_000
 
 
 class RunnerReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of the file: settings, or an error with its line, which is 0 where there is none."""
+    """The result of running the file: settings, or an error with its line (0 if unknown)."""
 
     settings: dict[str, Any] = {}
     error: str = ""

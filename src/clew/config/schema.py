@@ -77,7 +77,7 @@ def _annotate(name: str, field: msgspec.structs.FieldInfo, properties: dict[str,
 
 
 def _open_tables(properties: dict[str, Any]) -> None:
-    """The rules that no type tells: further roles and options, references to keys, limits of tables."""
+    """Add the rules that the types cannot express: further roles and options, references to keys, limits of tables."""
     models = properties["models"]
     del models["properties"]["roles"]
     models["additionalProperties"] = {"type": "string", "description": "the model of a role or an agent of this name"}

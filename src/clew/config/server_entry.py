@@ -16,7 +16,7 @@ class Features(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, fo
 
 
 class Filter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Which of its tools are used: those of `allow`, or all, without those of `deny`."""
+    """The enabled tools of a server: those in `allow` (by default all), without those in `deny`."""
 
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()

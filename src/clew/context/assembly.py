@@ -33,8 +33,8 @@ class ContextPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AssembledContext(msgspec.Struct, frozen=True, kw_only=True):
-    """A text within its budget, the items in it, and the items left out. `tokens` is counted by the tokenizer; `read`
-    are the breadcrumbs that are shown."""
+    """A text within its budget, the items in it, and the items left out. `tokens` is the tokenizer's count. `read` are
+    the breadcrumbs that the text shows."""
 
     text: str
     tokens: int

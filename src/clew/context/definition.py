@@ -22,7 +22,7 @@ Limit = Annotated[int, Meta(ge=1, le=1_000)]
 Hops = Annotated[int, Meta(ge=0, le=4)]
 Text = Annotated[str, Meta(min_length=1)]
 OWN_NAMES = frozenset(("team", "user", "runtime"))
-"""Names by which the team knows itself, people and the runners. An agent of such a name could act as them."""
+"""Reserved names: the team, users and the runners. An agent with one of these names could impersonate them."""
 
 
 class Fetch(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

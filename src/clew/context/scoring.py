@@ -1,7 +1,7 @@
 """The score of a breadcrumb in a context, from 0 to 1 (see clew.knowledge.evidence.trust).
 
 Similarity comes from the search, else it is 1 / (1 + cost) of the path. Trust and verification come from the record;
-the defaults are 50 and unverified. Freshness falls like that of history, with the age of the record at the time of the
+the defaults are 50 and unverified. Freshness decays as for history, with the age of the record at the time of the
 trigger, so that the same trail always gives the same score.
 """
 
@@ -16,7 +16,8 @@ from clew.trail.model.breadcrumb import Breadcrumb
 
 
 def parts_of(breadcrumb: Breadcrumb, similarity: float | None, cost: float, at: datetime) -> EvidenceParts:
-    """Return the parts of the score of a breadcrumb that was reached at a cost, at a moment."""
+    """Return the parts of the score of a breadcrumb, from its similarity or the cost of its path, and its age at the
+    time `at`."""
     context = breadcrumb.context
     return EvidenceParts(
         similarity=1.0 / (1.0 + cost) if similarity is None else similarity,

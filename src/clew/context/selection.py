@@ -31,7 +31,7 @@ class ContextCandidate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TokenLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The token limits of a context. `heading` is what the title of a section takes."""
+    """The token limits of a context. `heading` is the number of tokens for the heading of a section."""
 
     total: int
     heading: int = 0

@@ -1,5 +1,5 @@
-"""Records that belong to another session and stay there: conversations of named sessions, and journal entries that were
-not promoted."""
+"""Records that are private to another session: conversations of named sessions, and journal entries that were not
+promoted."""
 
 from __future__ import annotations
 

@@ -1,2 +1,3 @@
-"""Knowledge of a repository: its `code`, its `git` log and `history`, `documents` of others and facts of the `project`;
-the trust in each (`evidence`), the answers to questions (`answering`), and all of it as `domains` of the catalog."""
+"""Knowledge of a repository: its `code`, its `git` log and `history`, `documents` of others and facts on the `project`.
+`evidence` rates the trust in each source, `answering` answers questions, and `domains` offers all of it in the
+catalog."""

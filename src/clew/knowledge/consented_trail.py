@@ -1,6 +1,6 @@
-"""Consent to a trail, and the part of it that may be shown without: a trail that the user neither made nor agreed to
-may have come with a repository, and its notes would be a stranger's. Only nodes that programs of this user read from
-files are shown of it."""
+"""Consent to a trail, and the part of a trail that may be shown without consent. A trail that the user neither made nor
+agreed to may have come with a repository, so its notes may be a stranger's. Of such a trail, only nodes are shown that
+this user's programs read from files."""
 
 from __future__ import annotations
 
@@ -24,15 +24,16 @@ _SYSTEM = "system."
 
 
 class TrailConsent:
-    """Whether all of a trail may be shown; always without an `ownership`. `on_given` is called once, when consent is
-    first found."""
+    """Whether all of a trail may be shown. Without an `ownership` it always may. `on_given` is called once, when
+    consent is first found."""
 
     def __init__(self, ownership: Ownership | None, on_given: Callable[[], None]) -> None:
         self._ownership, self._on_given = ownership, on_given
         self._is_given = False
 
     async def is_given(self) -> bool:
-        """Consent lasts for the life of this process. A trust file that cannot be read is no consent."""
+        """Whether the user has consented. Consent lasts for the life of this process. If the trust file cannot be read,
+        there is no consent."""
         if not self._is_given:
             try:
                 self._is_given = self._ownership is None or await self._ownership.holds()
@@ -43,11 +44,11 @@ class TrailConsent:
         return self._is_given
 
     async def withheld(self) -> list[str]:
-        """A line that says that notes are left out, or nothing."""
+        """A line that says that notes are withheld; empty with consent."""
         return [] if await self.is_given() else [WITHHELD]
 
     async def require(self) -> None:
-        """Raises ConfigError without consent: what is noted then would not be shown."""
+        """Raises ConfigError without consent, because a note that is written then would not be shown."""
         if not await self.is_given():
             error = ConfigError("this is a trail that you did not make: nothing is noted on it")
             error.hint = "`clew trust` shows what it brings"
@@ -55,8 +56,8 @@ class TrailConsent:
 
 
 def consented_trail(trail: Trail, consent: TrailConsent) -> Trail:
-    """The trail as it may be shown. Without consent, other records do not exist, nothing is noted, and there are no
-    edges to follow. The log and the other parts are those of the trail."""
+    """A view of the trail that shows only permitted records. Without consent, other records do not exist, notes cannot
+    be written, and there are no edges. The log and the other parts are unrestricted."""
     return cast("Trail", _ConsentedTrail(trail, consent))
 
 

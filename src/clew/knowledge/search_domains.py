@@ -40,7 +40,7 @@ FIRST_BATCH, BATCH_GROWS, MOST_BATCHES = 3, 2, 10
 KNOWN_SHARE = 0.5
 """A domain whose best result has this share of the words of a query has something on it."""
 LOOKED_AT = 200
-"""Passages among which sections of documents are looked for."""
+"""The number of passages that are searched for sections of documents."""
 SHARES = Shares(test=0.5, aside=1.0, text=1.0, changelog=0.0)
 
 
@@ -98,7 +98,7 @@ class SearchDomains:
         return found
 
     async def also_in(self, domain: NodeDomain, query: str, *, by: Principal) -> tuple[str, ...]:
-        """The other domains that have something on a query (SYL-92)."""
+        """The other domains with a relevant result for a query (SYL-92)."""
         wanted, found = stems(query), []
         for other in NodeDomain:
             if other is not domain and wanted:
@@ -214,7 +214,7 @@ class SearchDomains:
         return (await graph.add_node(node.name, NodeDomain.ACADEMIC, node.node_type, node.content, **fields)).id
 
     async def find_saved(self, id: str, *, by: Principal) -> str:
-        """The id that a section was saved under; the same id where it was not."""
+        """The id under which a section was saved, or the given id if it was not saved."""
         try:
             return (await NodeGraph(self._trail, by).get_node(_saved_id(id, by))).id if id.startswith(PREFIX) else id
         except NotFound:

@@ -32,7 +32,7 @@ async def find_keyed(trail: Trail, key: str, *, by: Principal) -> Breadcrumb | N
 async def put_keyed(
     trail: Trail, key: str, draft: Draft, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Create the draft under a name, or change the record that is there, as `change_record`."""
+    """Create the draft under a name, or change the existing record, as `change_record` does."""
     named = msgspec.structs.replace(draft, id=keyed_id(by.owner_id, key))
     for _ in range(_RETRIES):
         try:

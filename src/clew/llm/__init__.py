@@ -1,4 +1,4 @@
-"""Models and what serves them: embedders and the semantic cache."""
+"""Models, and the parts that support them: embedders and the semantic cache."""
 
 from clew.llm.embedders import HashEmbedder, open_embedder
 

@@ -1,6 +1,6 @@
 """Vectors of general topics: a question that is closer to them than to the content of a folder is out of scope.
 
-The topics are data (`topics.txt`): short phrases of all fields of life and of software, not made for any catalogue.
+The topics are data (`topics.txt`): short phrases from all fields of life and from software, not tuned to any catalogue.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Background:
         self._topics: NDArray[np.float32] | None = None
 
     def nearness(self, text: str) -> float:
-        """The mean cosine of a text to the three topics that are nearest; 0 for one that has no vector."""
+        """The mean cosine similarity of a text to the three nearest topics; 0 for a text without a vector."""
         # numpy is loaded with the first question, not with this module
         import numpy as np
 

@@ -1,5 +1,5 @@
-"""The one place that knows every embedder. All modules share one instance of each, so that the same text has
-the same vector everywhere."""
+"""The registry of embedders. All modules share one instance of each embedder, so that the same text has the same vector
+everywhere."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _open: dict[str, Embedder] = {}
 
 
 def open_embedder(name: str) -> Embedder | None:
-    """The embedder of that name, one instance a process; None for `none`, which turns vectors off.
+    """The embedder of that name, with one instance per process; None for `none`, which turns vectors off.
 
-    Where the weights of `wordllama` are missing it is `hash`, with a warning. Raises ConfigError for a name
-    that is unknown, and for `minilm` when its extra is not installed.
+    If the weights of `wordllama` are missing, falls back to `hash` with a warning. Raises ConfigError for an unknown
+    name, and for `minilm` if its extra is not installed.
     """
     if name == "none":
         return None
@@ -38,17 +38,17 @@ def open_embedder(name: str) -> Embedder | None:
 
 
 class HashEmbedder:
-    """Unit vectors of 256 numbers from the letters alone: words and their runs of three letters, each counted
-    at a place given by its checksum. It needs no weights, and finds shared words and spellings, not meanings.
+    """Unit vectors of 256 numbers, computed from spelling alone: words and their trigrams are hashed into the
+    dimensions. It needs no weights, and finds shared words and spellings, not meanings.
 
-    A text without any word gets a vector of zeros, which means: no vector.
+    A text without words gets a zero vector, which means that it has no vector.
     """
 
     name = "hash-256"
     dimension = 256
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """For each text its vector as little-endian float32."""
+        """Return the vector of each text as little-endian float32."""
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> bytes:
@@ -67,7 +67,8 @@ _PART_WEIGHT = 0.5
 
 @lru_cache(maxsize=20_000)
 def _features(word: str) -> tuple[tuple[int, float], ...]:
-    """Where a word counts, and how much. The sign lets words that share a place cancel out on average."""
+    """The dimensions of a word and its trigrams, each with a signed weight. The signs let words that share a dimension
+    cancel out on average."""
     padded = f"<{word}>"
     parts = [padded[at : at + 3] for at in range(len(padded) - 2)] if len(word) > 1 else []
     weighted = [(word, 1.0), *((part, _PART_WEIGHT) for part in parts)]

@@ -1,4 +1,4 @@
-"""Model usage: one record a call, and sums by agent, session, layer and model."""
+"""Model usage: one record per call, and sums by agent, session, layer and model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ MODEL_LAYER = "model"
 
 
 class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One call, or one that a cache saved. `baseline_tokens` is the estimate without savings; `cost` is None without a
-    known price."""
+    """One model call, or a call that a cache saved. `baseline_tokens` is the estimate without savings; `cost` is None
+    without a known price."""
 
     agent_id: str
     session: str = ""
@@ -37,8 +37,8 @@ class UsageRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class UsageTotals(msgspec.Struct, kw_only=True):
-    """Calls added up. `cost` is that of the calls with a price, None where there are none; `unpriced_calls` have
-    none. Savings are counted over the calls that have a baseline."""
+    """Calls added up. `cost` is the cost of the calls with a known price, None if there are none. `unpriced_calls`
+    counts the other calls. Savings are computed only from calls with a baseline."""
 
     calls: int = 0
     hits: int = 0
@@ -57,17 +57,17 @@ class UsageTotals(msgspec.Struct, kw_only=True):
 
     @property
     def saved_tokens(self) -> int:
-        """Fewer than the baseline; below 0 where it were more."""
+        """The number of tokens saved compared with the baseline; negative if more tokens were used."""
         return self.baseline_tokens - self.compared_tokens
 
     @property
     def savings(self) -> float | None:
-        """The share of the baseline that was saved; None where nothing was compared."""
+        """The share of the baseline that was saved; None if no call has a baseline."""
         return self.saved_tokens / self.baseline_tokens if self.baseline_tokens else None
 
     @property
     def hit_rate(self) -> float | None:
-        """The share of calls that needed no model; None where there were no calls."""
+        """The share of calls that needed no model; None if there were no calls."""
         return self.hits / self.calls if self.calls else None
 
     def add(self, record: UsageRecord) -> None:
@@ -97,7 +97,7 @@ class UsageLedger(msgspec.Struct, kw_only=True):
     unreadable: int = 0
 
     def add(self, context: dict[str, Any]) -> None:
-        """Count a usage record in, as its breadcrumb holds it."""
+        """Add a usage record, given as the context of its breadcrumb."""
         try:
             record = msgspec.convert(context, UsageRecord)
         except msgspec.ValidationError:
@@ -121,7 +121,7 @@ class UsageLedger(msgspec.Struct, kw_only=True):
 
 
 def usage_draft(schema_name: str, record: UsageRecord) -> Draft:
-    """The breadcrumb of one call. Written again for the same request and layer, it is the same one."""
+    """The breadcrumb of one call. A second draft for the same request and layer does not create another breadcrumb."""
     tags = [f"usage:{record.layer}", f"agent:{record.agent_id}"]
     tags += [f"{name}:{value}" for name in ("session", "run") if (value := getattr(record, name))]
     key = f"usage:{record.layer}:{record.request_id}" if record.request_id else None
@@ -155,7 +155,8 @@ async def read_ledger(
     agent_id: str | None = None,
     since: datetime | None = None,
 ) -> UsageLedger:
-    """The sums of all usage records that the caller may see, of one session, of one agent, since a time."""
+    """The sums of the usage records that the caller may see, optionally only of one session, of one agent, or since a
+    time."""
     selector = Selector(
         schema_name=schema_name,
         session=session,

@@ -14,7 +14,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 
 class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that a model wants to have run. `id` ties the result to it."""
+    """A call of a tool that a model requests. The result refers to its `id`."""
 
     id: str
     name: str
@@ -22,7 +22,7 @@ class ToolCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MessageSource(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the text of a message is: at a dotted path of one version of a breadcrumb."""
+    """The location of the text of a message: a dotted path in one version of a breadcrumb."""
 
     id: str
     version: int
@@ -31,7 +31,7 @@ class MessageSource(msgspec.Struct, frozen=True, kw_only=True):
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One message. A message of the role `tool` is the result of the call `tool_call_id` of the tool `name`. `extra` is
-    returned to the provider unread, such as signatures of a model's reasoning."""
+    opaque data that is returned to the provider, such as signatures of a model's reasoning."""
 
     role: Role
     content: str = ""
@@ -51,8 +51,8 @@ class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """The usage of one call. `cached_tokens` are part of the input tokens; `cost` is in US dollars, None where no price
-    is known."""
+    """The usage of one call. `cached_tokens` are part of the input tokens; `cost` is in US dollars, None if no price is
+    known."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -61,8 +61,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def prompt_digest(messages: Iterable[Message], tools: Iterable[ToolSpec] = ()) -> str:
-    """The digest of a whole prompt: equal for equal messages and tools, whatever record a text comes from. Raises
-    InvalidInput for values that JSON cannot hold."""
+    """The digest of a whole prompt: equal for equal messages and tools, no matter which records the texts come from.
+    Raises InvalidInput for values that JSON cannot represent."""
     said = [msgspec.to_builtins(msgspec.structs.replace(each, source=None)) for each in messages]
     prompt = {"messages": said, "tools": [msgspec.to_builtins(each) for each in tools]}
     return hashlib.blake2b(encode_canonical(prompt, "prompt"), digest_size=16).hexdigest()

@@ -33,11 +33,10 @@ _FUSED = "com.microsoft"
 
 
 class MiniLMEmbedder:
-    """Unit vectors of 384 numbers from the first 256 tokens of a text. A text without any word gets a vector
-    of zeros, which means: no vector.
+    """Unit vectors of 384 numbers from the first 256 tokens of a text. A text without words gets a zero vector, which
+    means that it has no vector.
 
-    May be used from several threads. The model is built by the first call, which raises ConfigError where the
-    extra is not installed.
+    Thread-safe. The first call builds the model, and raises ConfigError if the extra is not installed.
     """
 
     name = "all-minilm-l6-v2"
@@ -48,8 +47,8 @@ class MiniLMEmbedder:
         self._model: _Model | None = None
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """For each text its vector as little-endian float32. Texts with equally many tokens run together and
-        none is padded, so that a vector does not depend on its company."""
+        """Return the vector of each text as little-endian float32. Only texts with the same number of tokens run in one
+        batch, without padding, so that a vector does not depend on the other texts."""
         model = self._loaded()
         ids = model.tokens(texts)
         vectors = [bytes(4 * self.dimension)] * len(texts)
@@ -107,8 +106,8 @@ class _Model:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Positions of equal lengths, cut so that a batch takes a bounded amount of memory. What holds only the
-    marks of beginning and end is left out."""
+    """Yield batches of positions with equal lengths, small enough to bound the memory. Texts that consist only of the
+    start and end tokens are left out."""
     for length, group in groupby(sorted(range(len(lengths)), key=lengths.__getitem__), lengths.__getitem__):
         same, size = list(group), _TOKENS_A_BATCH // length
         if length > _MARKS:
@@ -116,9 +115,9 @@ def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
 
 
 def build_graph(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
-    """The serialized graph from `ids` (texts x tokens) to what the last layer says of each token.
+    """The serialized graph from `ids` (texts x tokens) to the output of the last layer for each token.
 
-    It uses onnxruntime's fused operators (domain com.microsoft), and has no mask since nothing is padded.
+    It uses onnxruntime's fused operators (domain com.microsoft), and has no attention mask, because nothing is padded.
     """
     from onnx import TensorProto, helper
 
@@ -137,8 +136,8 @@ def build_graph(weights: Mapping[str, NDArray[np.float32]]) -> bytes:
 
 
 class _Graph:
-    """Nodes and constants of a BERT, collected one after the other. Weights are stored output first, and are
-    turned round for `x @ w`."""
+    """Collects the nodes and constants of a BERT graph. The stored weights have the output dimension first, and are
+    transposed for `x @ w`."""
 
     def __init__(self, weights: Mapping[str, NDArray[np.float32]]) -> None:
         self.nodes: list[NodeProto] = []
@@ -146,7 +145,8 @@ class _Graph:
         self._weights = weights
 
     def embeddings(self, ids: str) -> str:
-        """Word plus position, normalized. There is one segment only, so it is added to the positions."""
+        """Word plus position embeddings, normalized. There is only one segment, so its embedding is added to the
+        positions."""
         word, position, segment = (
             self._weights[f"embeddings.{kind}_embeddings.weight"] for kind in ("word", "position", "token_type")
         )

@@ -21,7 +21,7 @@ __all__ = ["FinishReason", "Model", "ModelInfo", "ModelReply", "ModelRequest", "
 
 ROLES = ("default", "fast", "strong", "coding")
 EVERY = "*"
-"""In `with_model`: any name."""
+"""In `with_model`, matches any name."""
 HOW_TO_ADD = (
     "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in .clew/config.toml: "
     'models.default = "ollama:qwen3"'
@@ -29,7 +29,7 @@ HOW_TO_ADD = (
 
 
 class Models:
-    """The models that can be asked. A model is opened once, however often it is asked for; `close` closes them all."""
+    """The configured models. Each model is opened only once; `close` closes all of them."""
 
     def __init__(self, config: Config, environ: Mapping[str, str], trust: Trust | None = None) -> None:
         self._config = config
@@ -40,7 +40,8 @@ class Models:
         self._open: dict[tuple[Provider, str], tuple[Model, WireModel, ModelInfo]] = {}
 
     def with_model(self, name: str, model: Model, info: ModelInfo | None = None) -> Models:
-        """Return these models with one more, for a name, a role, or `*` for any. For tests and demos."""
+        """Return a copy of these models in which `model` answers for a name, a role, or, with `*`, for all names. For
+        tests and demos."""
         found = Models(self._config, self._environ, self._trust)
         known = info or self._catalogue.look_up("scripted", name if name != EVERY else "model")
         found._given = {**self._given, name: (model, known)}
@@ -50,9 +51,9 @@ class Models:
     def resolve(
         self, name_or_role: str = "default", config: Mapping[str, Any] | None = None
     ) -> tuple[Model, ModelInfo]:
-        """The model for a role, or of a name ("provider:model", or a name of the catalogue); `config` may name another
-        as its `model`. Nothing is imported or connected yet. Raises ModelError, of the kind config, for a name that
-        there is not, a provider without consent or without a key, and where no model is configured at all."""
+        """The model for a role or a name ("provider:model", or a name in the catalogue). The entry `model` of `config`
+        overrides the name. Nothing is imported or connected yet. Raises ModelError of the kind `config` for an unknown
+        name, for a provider without consent or without a key, and if no model is configured at all."""
         asked = str((config or {}).get("model") or name_or_role or "default")
         given = self._given.get(EVERY) or self._given.get(asked)
         if given is not None:
@@ -61,8 +62,8 @@ class Models:
         return self._given.get(name) or self._opened(*self._split(name))
 
     def for_agent(self, agent_id: str, model: str = "") -> tuple[Model, ModelInfo]:
-        """The model of an agent: what [models] says under the agent's name, else what its definition says, else the
-        default. Raises as `resolve`."""
+        """The model of an agent: the model that [models] names for the agent, else the model of its definition, else
+        the default. Raises the same errors as `resolve`."""
         return self.resolve(agent_id if agent_id in self._config.models.roles or agent_id in self._given else model)
 
     def is_configured(self, agent_id: str, model: str = "") -> bool:
@@ -77,7 +78,7 @@ class Models:
         return role is not None
 
     def has_any(self) -> bool:
-        """Whether at least one role leads to a model that can be asked."""
+        """Whether at least one role resolves to a usable model."""
         return bool(self._given) or any(map(self._is_usable, (*ROLES, *self._config.models.roles)))
 
     def _is_usable(self, role: str) -> bool:
@@ -92,8 +93,9 @@ class Models:
         return (*ROLES, *self._config.models.roles, *self._given, *self._catalogue.names())
 
     async def listed(self, name_or_role: str = "default", *, seconds: float) -> tuple[str, ...]:
-        """The models that the provider of a model lists; none where it has no list, and for a model given to
-        `with_model`. Costs nothing. Raises ModelError as `resolve`, and where the provider does not answer in time."""
+        """The models that the provider of a model lists; empty if the provider has no list, and for a model given to
+        `with_model`. The request is free of charge. Raises ModelError like `resolve`, and if the provider does not
+        answer in time."""
         found, _ = self.resolve(name_or_role)
         wires = (wire for model, wire, _ in self._open.values() if model is found)
         wire = next(wires, None)
@@ -105,21 +107,21 @@ class Models:
             await wire.close()
 
     def check_name(self, name_or_role: str) -> None:
-        """Check that a name is a role, or a model of a provider that there is. Keys and consent do not matter. Raises
-        ModelError, also for roles that lead in a circle."""
+        """Check that a name is a role, or a model of a known provider. Keys and consent are not checked. Raises
+        ModelError, also for circular roles."""
         self._chain(name_or_role)
         if not self._is_open_role(name_or_role):
             self._split(name_or_role)
 
     def _follow(self, asked: str) -> str:
-        """From roles to a name. Raises ModelError for roles that lead in a circle, or to no model."""
+        """Follow roles to the name of a model. Raises ModelError for circular roles, and for roles without a model."""
         name = self._chain(asked)[-1]
         if self._is_open_role(name):
             raise ModelError("config", "no model is configured", hint=HOW_TO_ADD)
         return name
 
     def _chain(self, asked: str) -> list[str]:
-        """The roles from one to the next, and the name that they lead to, if any. Raises ModelError for a circle."""
+        """The chain of roles from a name on, and the model name at its end, if any. Raises ModelError for a circle."""
         seen = [asked]
         while self._is_open_role(role := seen[-1]) and (following := self._given_to(role)) is not None:
             if following in seen:
@@ -130,11 +132,12 @@ class Models:
         return seen
 
     def _is_open_role(self, name: str) -> bool:
-        """Whether a name is a role that leads to another name."""
+        """Whether a name is a role that must be resolved to another name."""
         return name not in self._given and (name in ROLES or name in self._config.models.roles)
 
     def _given_to(self, role: str) -> str | None:
-        """Return the model of a role: from the settings, else the default, else of a provider whose key is set."""
+        """Return the next name for a role: the model from the settings, else the default role, else a model of a
+        provider whose key is set."""
         roles = self._config.models
         said = roles.roles.get(role) or (getattr(roles, role) if role in ROLES else "")
         if said:
@@ -144,7 +147,7 @@ class Models:
         return next(self._found(role), None)
 
     def _found(self, role: str) -> Iterator[str]:
-        """Models of providers that need no table, since their key is in its usual variable."""
+        """Yield the models for a role at preset providers whose key is set in its usual variable."""
         for name, preset in shipped().providers.items():
             scheme, _, variable = preset.key.partition(":")
             if role in preset.roles and scheme == "env" and self._environ.get(variable):
@@ -183,7 +186,8 @@ class Models:
         return found, info
 
     def _check_key(self, provider: Provider) -> None:
-        """A variable that is not set is found out now; files and keyrings are read with the first call."""
+        """Raise ModelError if the key is in a variable that is not set. Files and keyrings are read with the first
+        call."""
         scheme, _, variable = provider.key.partition(":")
         if scheme == "env" and not self._environ.get(variable):
             raise ModelError("config", f"{provider.name} needs a key: {variable} is not set", hint=_key_hint(variable))
@@ -201,6 +205,6 @@ def _key_hint(variable: str) -> str:
 
 
 def open_models(config: Config, environ: Mapping[str, str] | None = None, trust: Trust | None = None) -> Models:
-    """The models of a configuration; `environ` is where keys in variables are, this process's own by default. Nothing
-    is read or connected yet. Raises ConfigError."""
+    """The models of a configuration. Keys in variables are read from `environ`, by default the environment of this
+    process. Nothing is read or connected yet. Raises ConfigError."""
     return Models(config, os.environ if environ is None else environ, trust)

@@ -1,5 +1,5 @@
-"""A model that is resolved when it is first asked, is not used on a trail that the user neither made nor agreed to, and
-records every call in the ledger."""
+"""A model that is resolved at each call and records every call in the ledger. It refuses calls on a trail that the user
+neither created nor consented to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ Resolve = Callable[[Models], tuple[Model, ModelInfo]]
 
 
 class RecordedModel:
-    """A `Model` for one agent, by whose name its calls are in the ledger. `resolve` chooses among the models."""
+    """A `Model` for one agent. The ledger records its calls under the agent's name. `resolve` chooses one of the
+    models."""
 
     def __init__(
         self,
@@ -35,7 +36,7 @@ class RecordedModel:
         self._trail, self._ownership, self._by = trail, ownership, by
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
-        """As promised by `Model`. Raises ModelError, also where the model cannot be used."""
+        """See `Model.answer`. Also raises ModelError if the model may not be used on this trail."""
         try:
             if self._ownership is not None:
                 await self._ownership.require()

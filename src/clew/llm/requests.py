@@ -1,4 +1,4 @@
-"""The one model interface: a call is one step, and nothing of it is remembered."""
+"""The one model interface: a call is one step, and a model keeps no state between calls."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ OnText = Callable[[str], Awaitable[None]]
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a model is sent. `model` is the provider's own name of it, empty for the model's own;
-    `output_schema` is a JSON Schema that the text of the answer has to fit, where the provider can see to it."""
+    """Everything that is sent to a model. `model` is a model name of the provider; empty means the name of the called
+    model. `output_schema` is a JSON Schema for the text of the answer, if the provider can enforce one."""
 
     messages: tuple[Message, ...]
     tools: tuple[ToolSpec, ...] = ()
@@ -26,8 +26,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ModelReply(msgspec.Struct, frozen=True, kw_only=True):
-    """The reply of a model. `model` is the one that answered, by its provider's word; `extra` goes back unread with the
-    message that this becomes."""
+    """The reply of a model. `model` is the model that answered, according to the provider. `extra` is opaque data that
+    goes back to the provider with this message."""
 
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
@@ -45,6 +45,6 @@ class Model(Protocol):
     """Answers one request with one call. May be used by several tasks at once."""
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
-        """The whole answer. With `on_text` its text is handed over piece by piece as it comes, in order; together the
-        pieces are the answer's content. Cancelling the task closes the connection. Raises ModelError."""
+        """Return the whole answer. `on_text` is called with each piece of the text as it arrives; the joined pieces
+        equal the content of the answer. Cancelling the task closes the connection. Raises ModelError."""
         ...

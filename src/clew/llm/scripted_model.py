@@ -1,5 +1,5 @@
-"""A model that answers by a script: for tests and demos, offline. It keeps nothing: where in the script a conversation
-is follows from its messages, so that it goes on after a crash."""
+"""An offline model that answers from a script, for tests and demos. It keeps no state: the position in the script
+follows from the messages of a conversation, so a conversation can continue after a crash."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_SHOWN = 300
 MAX_REQUESTS = 1_000
 """How many requests a model keeps for tests: 1,000 with the tools of an agent take about 30 MB."""
 HEADING = "# Message to answer"
-"""Below it stands, in the context of an agent, what the context is for."""
+"""The heading in an agent's context below which the message to answer follows."""
 _PIECE = re.compile(r"\s*\S+|\s+\Z")
 
 
 class ScriptedTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One answer. `user` begins the exchange about a message that holds it: of a context, the message to answer alone.
-    `expect` is what must have come since the last answer. Both are text that is contained, or a regular expression
+    """One answer. `user` starts an exchange if the user's message contains it; in a context only the message to answer
+    is searched. `expect` must occur in the text since the last answer. Both are substrings, or regular expressions
     between slashes. `tools` must be offered.
 
-    `call` is tool → arguments, or a list of these. `delay` is how many seconds pass before each word; `fault` is a kind
-    of ModelError that comes instead, the first `times` that this process is asked for the turn."""
+    `call` is tool → arguments, or a list of these. `delay` is the pause in seconds before each word. `fault` is a kind
+    of ModelError that is raised instead, for the first `times` requests of this turn in this process."""
 
     user: str = ""
     expect: str | tuple[str, ...] = ()
@@ -43,14 +43,14 @@ class ScriptedTurn(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     @property
     def calls(self) -> tuple[tuple[str, dict[str, Any]], ...]:
-        """The tools that are called, in order."""
+        """The tool calls with their arguments, in order."""
         groups = (self.call,) if isinstance(self.call, dict) else self.call
         return tuple((name, arguments or {}) for group in groups for name, arguments in group.items())
 
 
 class ScriptedModel:
-    """Answers as its script says. Raises ModelError, of the kind malformed, when the conversation leaves the script;
-    `requests` are the newest that came, for tests to look at."""
+    """Answers from its script. Raises ModelError of the kind `malformed` if the conversation leaves the script.
+    `requests` are the newest requests, for inspection in tests."""
 
     def __init__(self, turns: Sequence[ScriptedTurn], name: str = "scripted") -> None:
         if not turns:
@@ -61,7 +61,7 @@ class ScriptedModel:
         self._faults: dict[tuple[int, int], int] = {}
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
-        """As promised by `Model`, word by word."""
+        """See `Model.answer`. The text is streamed word by word."""
         self.requests.append(request)
         del self.requests[:-MAX_REQUESTS]
         exchange = self._exchange_of(request.messages)
@@ -193,7 +193,7 @@ def _new_text(messages: Sequence[Message]) -> str:
 
 
 def _last_end(pattern: str, text: str) -> int:
-    """Where the last occurrence of a pattern ends, -1 for none."""
+    """The end position of the last match of a pattern; -1 if there is none."""
     if len(pattern) > 2 and pattern.startswith("/") and pattern.endswith("/"):
         ends = [found.end() for found in re.finditer(pattern[1:-1], text)]
         return ends[-1] if ends else -1

@@ -1,6 +1,6 @@
-"""A cache of answers in memory, found by the same question or by one of similar meaning.
+"""An in-memory cache of answers, looked up by the same or a similar question.
 
-It has no file. Entries come in as `initial_entries` and go out through `on_persist`.
+It has no file: entries are loaded from `initial_entries` and saved through `on_persist`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class CacheEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CacheHit(msgspec.Struct, frozen=True, kw_only=True):
-    """A kept answer, and how similar its question is to the one that was asked: 1 for the same words."""
+    """A cached answer, and the similarity of its question to the query: 1 for the same words."""
 
     value: Any
     query: str
@@ -52,10 +52,10 @@ OnPersist = Callable[[list[CacheEntry]], Awaitable[None] | None]
 
 
 class SemanticCache:
-    """At most `max_entries` answers, the least recently used giving way. For use from one thread.
+    """A cache of at most `max_entries` answers, which evicts the least recently used. Not thread-safe.
 
-    A question whose cosine with a kept one is `threshold` or more gets the answer of the nearest. `ttl=None`
-    keeps answers until they give way.
+    A question gets the answer of the most similar cached question if their cosine is at least `threshold`. With
+    `ttl=None`, answers never expire.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SemanticCache:
             self._restore(entry)
 
     def get(self, query: str) -> CacheHit | None:
-        """The answer to this question or to the most similar one; None when there is none that is alive."""
+        """The cached answer to this question or to the most similar one; None if there is none that has not expired."""
         if (same := self._alive(query)) is not None:
             self._exact_hits += 1
             return CacheHit(value=self._touch(same).value, query=query, similarity=1.0)
@@ -93,7 +93,7 @@ class SemanticCache:
         return None
 
     def set(self, query: str, value: Any, *, ttl: timedelta | None = None) -> CacheEntry:
-        """Keep an answer, replacing one to the same words. `ttl` overrides that of the cache."""
+        """Cache an answer, replacing the answer to the same question. `ttl` overrides the TTL of the cache."""
         now, lifetime = self._clock.now(), self._ttl if ttl is None else ttl
         entry = CacheEntry(
             query=query,
@@ -107,11 +107,11 @@ class SemanticCache:
         return entry
 
     def delete(self, query: str) -> bool:
-        """Forget the answer to these words; False when there was none."""
+        """Remove the answer to exactly this question. Return False if there was none."""
         return self._drop(query) is not None
 
     def clear(self) -> None:
-        """Forget all answers; the counts stay."""
+        """Remove all answers. The counters are kept."""
         self._entries: dict[str, CacheEntry] = {}
         self._slots: dict[str, int] = {}
         self._queries: list[str | None] = []
@@ -119,7 +119,7 @@ class SemanticCache:
         self._vectors = np.zeros((16, self._embedder.dimension), np.float32)
 
     def entries(self) -> list[CacheEntry]:
-        """The answers that are alive, least recently used first."""
+        """The entries that have not expired, least recently used first."""
         for query in list(self._entries):
             self._alive(query)
         return list(self._entries.values())
@@ -139,12 +139,12 @@ class SemanticCache:
         )
 
     async def persist(self) -> None:
-        """Hand the living entries to `on_persist`, and wait for it where it is asynchronous."""
+        """Pass the entries that have not expired to `on_persist`, and await it if it is asynchronous."""
         if self._on_persist is not None and inspect.isawaitable(saving := self._on_persist(self.entries())):
             await saving
 
     def _similar(self, query: str) -> list[tuple[str, float]]:
-        """Kept questions within the threshold, the nearest first."""
+        """The cached questions within the threshold, most similar first."""
         asked = np.frombuffer(self._embedder.embed([query])[0], "<f4")
         similarity = self._vectors[: len(self._queries)] @ asked
         near = np.flatnonzero(similarity >= self._threshold - _ROUNDING)
@@ -153,7 +153,7 @@ class SemanticCache:
         return [(kept, value) for kept, value in found if kept is not None]
 
     def _alive(self, query: str) -> CacheEntry | None:
-        """The entry, unless its time is over: then it is dropped."""
+        """The entry of a question; None if there is none. An expired entry is removed."""
         entry = self._entries.get(query)
         if entry is None or entry.expires_at is None or entry.expires_at > self._clock.now():
             return entry
@@ -187,7 +187,8 @@ class SemanticCache:
         return entry
 
     def _restore(self, entry: CacheEntry) -> None:
-        """Take in an entry from outside; its vector is made anew where another embedder made it."""
+        """Add an entry from `initial_entries`, unless it has expired. Its vector is computed again if another embedder
+        made it."""
         if entry.expires_at is not None and entry.expires_at <= self._clock.now():
             return
         if entry.embedder != self._embedder.name or len(entry.vector) != 4 * self._embedder.dimension:

@@ -19,30 +19,31 @@ Halves = NDArray[np.float16]
 TokenIds = NDArray[np.uint16]
 
 MAX_TEXT = 40_000
-"""Characters of a text that count; an average over more says little about any of it."""
+"""The number of leading characters of a text that are embedded. An average over more would say little about any
+part."""
 _WORDS_A_LINE = 64
 _ROWS = 4_096
 _MEMORY = 16_000_000
 _WORD_COST = 250
 _FEW_WORDS = 64
-"""Up to so many new words are cut into tokens without the tokenizer, as long as it is not loaded."""
+"""While the tokenizer is not loaded, up to this many new words are tokenized without it."""
 _MANY_TOKENS = 50_000
-"""From so many tokens on, converting the whole table takes less time than converting the rows of each text."""
+"""Above this many tokens, converting the whole table once is faster than converting the rows of each text."""
 
 _PLAIN = (
     b'"normalizer":{"type":"Replace","pattern":{"String":" "},"content":"\xe2\x96\x81"},'
     b'"pre_tokenizer":null,"post_processor":null,"decoder":null,'
 )
-"""The tokenizer without its own handling of beginnings: neither a space nor a mark is put before a text."""
+"""Tokenizer settings that put neither a space nor a special token before a text."""
 
 _marks = lazy_pattern("(<s>|</s>|<unk>)")
 _words = lazy_pattern(r"\n| *[^ \n]+| +")
 
 
 def pool(matrix: Floats | Halves, tokens: Sequence[TokenIds]) -> Floats:
-    """For each list of tokens the mean of their rows, scaled to length 1; zeros where there are none.
+    """Return the mean of the rows of each token list, scaled to length 1; zeros for an empty list.
 
-    A result depends on its own tokens only.
+    Each result depends only on its own tokens.
     """
     pooled = np.zeros((len(tokens), matrix.shape[1]), np.float32)
     for mean, ids in zip(pooled, tokens, strict=True):
@@ -58,8 +59,8 @@ class TokenTable:
     """The table and the tokenizer.
 
     The table is mapped from its file, so that one question reads only the rows that it needs. No token spans a space or
-    a line end, so a text is cut into words and each word is tokenized once. Words that take too much memory are
-    forgotten together: the map is replaced, not emptied, because others may be reading it.
+    a line end, so a text is cut into words and each word is tokenized once. When the cached words take too much memory,
+    all of them are dropped: the dict is replaced and not cleared, because other threads may be reading it.
     """
 
     def __init__(self, weights: Path, tokenizer: Path) -> None:
@@ -87,7 +88,7 @@ class TokenTable:
         return (np.frombuffer(b"".join(map(known.__getitem__, words)), np.uint16) for words in split)
 
     def _learn(self, known: dict[str, bytes], new: list[str]) -> None:
-        """Tokenize words, many in one line: a call for each would cost more than the words."""
+        """Tokenize new words, many in one call, because one call per word would cost more than the words."""
         if self._opened is None and len(new) <= _FEW_WORDS and self._vocabulary.has_simple(new):
             for word in new:
                 self._know(known, word, self._vocabulary.tokens(word))
@@ -116,8 +117,8 @@ class TokenTable:
 
 
 def map_tensor(path: Path, name: str) -> Halves:
-    """One tensor of halves from a safetensors file: eight bytes of length, a header in JSON, then the numbers. Raises
-    KeyError and ValueError for another content."""
+    """Map a float16 tensor from a safetensors file: eight bytes of length, a JSON header, then the numbers. Raises
+    KeyError or ValueError for other content."""
     with path.open("rb") as file:
         size = int.from_bytes(file.read(8), "little")
         entry = json.loads(file.read(size))[name]
@@ -137,7 +138,8 @@ def _open_tokenizer(path: Path) -> Any:
 
 
 def _split(text: str) -> list[str]:
-    """Words with the spaces before them, line ends, and the tokenizer's marks, each of which starts anew."""
+    """Split a text into words with their leading spaces, newlines, and the tokenizer's special tokens. The text after a
+    special token is split like a new text."""
     text = text[:MAX_TEXT].replace("▁", " ")
     if not text.isascii():
         text = text.encode("utf-8", "replace").decode()

@@ -9,12 +9,12 @@ ENCODING = "o200k_base"
 
 
 _PLAIN = b"abcdefghijklmnopqrstuvwxyz "
-"""Characters of which several make one token; capitals, digits and signs mostly start one."""
+"""Characters of which several usually form one token. Capitals, digits and punctuation mostly start a new token."""
 
 
 def estimate_tokens(text: str) -> int:
-    """A count for budgets that needs no tables. On prose, code and routes it is up to a third too high; only on text
-    without any words, such as random letters, is it too low."""
+    """Estimate the number of tokens for budgets, without tokenizer tables. The estimate is up to a third too high for
+    prose, code and routes. It is too low only for text without words, such as random letters."""
     encoded = text.encode(errors="replace")
     size = len(encoded)
     plain = size - len(encoded.translate(None, _PLAIN))
@@ -23,7 +23,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def count_tokens(text: str) -> int:
-    """The count of a real tokenizer, that of recent OpenAI models. The first call loads its tables."""
+    """Count the tokens with the tokenizer of recent OpenAI models. The first call loads its tables."""
     return len(_tokenizer().encode(text))
 
 

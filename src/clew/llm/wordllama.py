@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.llm.token_table import TokenIds, TokenTable
 
 OWN_FILES = Path(__file__).parent / "wordllama_files"
-"""Where a wheel of Clew carries the files."""
+"""The folder of the files in a wheel of Clew."""
 _WEIGHTS = Path("weights") / "l2_supercat_256.safetensors"
 _TOKENIZER = Path("tokenizers") / "l2_supercat_tokenizer_config.json"
 
@@ -27,10 +27,9 @@ _BLOCK = 256
 
 
 class WordLlamaEmbedder:
-    """Unit vectors of 256 numbers. A text without any token gets a vector of zeros, which means: no vector.
+    """Unit vectors of 256 numbers. A text without tokens gets a zero vector, which means that it has no vector.
 
-    May be used from several threads. The weights are loaded by the first call, which raises ConfigError where
-    they are not installed.
+    Thread-safe. The first call loads the weights, and raises ConfigError if they are not installed.
     """
 
     name = "wordllama-256"
@@ -41,12 +40,13 @@ class WordLlamaEmbedder:
         self._model: TokenTable | None = None
 
     def embed(self, texts: Sequence[str]) -> list[bytes]:
-        """For each text its vector as little-endian float32. Same text, same bytes, in whatever company."""
+        """Return the vector of each text as little-endian float32. The same text always gives the same bytes,
+        independent of the other texts."""
         model = self._loaded()
         return [vector for at in range(0, len(texts), _BLOCK) for vector in model.embed(texts[at : at + _BLOCK])]
 
     def tokens(self, texts: Sequence[str]) -> list[TokenIds]:
-        """For each text the numbers of its tokens."""
+        """Return the token ids of each text."""
         model = self._loaded()
         return [ids for at in range(0, len(texts), _BLOCK) for ids in model.tokens(texts[at : at + _BLOCK])]
 

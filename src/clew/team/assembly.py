@@ -81,14 +81,14 @@ class FolderParts:
         return CallLimits(models=team.model_calls, tools=team.tool_calls, session=team.session_calls, queue=team.queue)
 
     def sandbox(self) -> Sandbox:
-        """Raises SandboxUnavailable in production where nothing can confine code."""
+        """The sandbox of the folder. Raises SandboxUnavailable in production if nothing can confine code."""
         config = self.config
         return open_sandbox(
             production=config.production, deny=[str(config.folder.absolute())], wall=config.adapters.sandbox
         )
 
     def team_folder(self, sandbox: Sandbox) -> TeamFolder:
-        """The project with the place of its work trees. Raises InvalidInput."""
+        """The project folder and the location of its work trees. Raises InvalidInput."""
         return TeamFolder(root=self.root, state=state_folder(self.root), sandbox=sandbox, clock=self.clock)
 
     async def conversations(self) -> Conversations:
@@ -98,7 +98,8 @@ class FolderParts:
 async def build_folder_runtime(
     parts: FolderParts, roles: frozenset[str] = EVERY_ROLE, tags: Sequence[str] = ()
 ) -> Runtime:
-    """The runtime of the agents and the team of a folder, of some roles. Raises ConfigError, SandboxUnavailable."""
+    """Build the runtime for the agents and the team of a folder, limited to `roles`. Raises ConfigError,
+    SandboxUnavailable."""
     trail, clock, me = parts.trail, parts.clock, parts.me
     sandbox, folder = parts.sandbox(), WorkingFolder(parts.root)
     own_rules = Rules(parts.root, trail, by=me, root_file=parts.config.rules.root)
@@ -141,7 +142,7 @@ async def build_folder_runtime(
 
 
 def _additions(parts: FolderParts, conversations: Conversations) -> RuntimeAdditions:
-    """The handlers of the team, and those that carry out the thresholds of its members."""
+    """The team's additions to the runtime, with the handlers that act on the context thresholds of its members."""
     trail, clock, me = parts.trail, parts.clock, parts.me
     team = team_additions(trail, conversations, clock, completion_gate, by=me)
     contexts = ContextActions(
@@ -203,8 +204,8 @@ def _member_skills(parts: FolderParts) -> MemberSkills:
 
 
 async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitable[None]]) -> Team:
-    """The team of a folder, as doors use it. A request is refused on a trail that the user did not agree to,
-    where no model is configured, and where no sandbox would confine commands."""
+    """The team of a folder, as doors use it. A request is refused if the user has not consented to the trail, if no
+    model is configured, or if no sandbox would confine commands."""
     conversations = await parts.conversations()
     flow = conversations.flow
 

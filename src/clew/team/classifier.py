@@ -1,7 +1,7 @@
 """The trained classifier: logistic regression over hashed features and the default embedder.
 
-`tools/train_router.py` writes the weights. The confidence is deliberately low: `CERTAIN` stands for the probability
-from which the classifier was right on messages that it had not seen, see `docs/guides/routing.md`.
+`tools/train_router.py` writes the weights. The confidence is deliberately low: `CERTAIN` corresponds to the probability
+above which the classifier was right on unseen messages, see `docs/guides/routing.md`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from clew.trail.store import Embedder
 WEIGHTS = Path(__file__).parent / "router_weights.npz"
 EMBEDDER = "wordllama"
 WITHOUT_EMBEDDER = 0.79
-"""The highest confidence if the embedder of the training is not installed."""
+"""The maximum confidence if the embedder that was used for training is not installed."""
 
 Floats = NDArray[np.float32]
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """One column per class. `certain_from` is the probability that becomes the confidence `CERTAIN`."""
+    """One column per class. `certain_from` is the probability that is mapped to the confidence `CERTAIN`."""
 
     classes: tuple[str, ...]
     hashed: NDArray[np.int8]

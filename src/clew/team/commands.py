@@ -38,7 +38,8 @@ COMMANDS: dict[str, RouteTarget] = {
 
 EXACT, MISSPELLED = 1.0, 0.95
 LONG_NAME = 6
-"""The least length of a name that tolerates one wrong letter. Shorter names tolerate only two swapped letters."""
+"""The minimum length of a name for which one wrong letter is tolerated. Shorter names tolerate only two swapped
+letters."""
 
 _COMMAND = re.compile(r"\s*/([a-z][a-z_-]*)(?:\s+(.*))?\Z", re.DOTALL | re.IGNORECASE)
 

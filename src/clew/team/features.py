@@ -12,7 +12,7 @@ from zlib import crc32
 
 COLUMNS = 8_192
 MAX_TEXT = 600
-"""The number of characters that count. The request comes first in a message, logs and code follow."""
+"""The number of leading characters that are used. A message usually starts with the request; logs and code follow."""
 MAX_EMBEDDED = 2_000
 """The number of characters for the embedder."""
 RUNS = (3, 4, 5)

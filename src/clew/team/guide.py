@@ -1,5 +1,5 @@
-"""The Guide: every message of the team passes it. It stamps a message, refuses one that may not be sent, and writes the
-others to the trail. Agents hold no references to each other; their tools send messages here."""
+"""The Guide: all messages of the team pass through it. The Guide stamps and checks each message, and either refuses it
+or writes it to the trail. Agents hold no references to each other; their tools send messages here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clew.trail.store import Trail
 VIA, HOP = "via", "guide"
 """The field of the metadata that shows that a message passed the Guide."""
 _RESUMING = frozenset({MessageType.SESSION_RESUME})
-"""Messages to a session that is suspended."""
+"""Messages that a user may send to a suspended session."""
 _ACTIONS = {
     MessageType.SESSION_SUSPEND: SessionAction.SUSPEND,
     MessageType.SESSION_RESUME: SessionAction.RESUME,
@@ -47,9 +47,9 @@ class Guide:
         self._by = by
 
     async def send(self, message: TeamMessage, *, by: Principal, key: str | None = None) -> TeamMessage:
-        """Stamp a message, check it, and write it. An empty session is the one that the caller works in. The same `key`
-        writes a message once, and carries it out once: the keys of a session belong to it, those of messages without a
-        session to their sender.
+        """Stamp a message, check it, and write it. Without a session id, the message goes to the session in which the
+        caller works. Messages with the same `key` are written and carried out only once. Keys are unique per session,
+        or per sender for messages without a session.
 
         Raises InvalidInput (type, payload, sender, receiver, session), IllegalState (a session that is not active, an
         expired message), AccessDenied (another agent, a session of others), NotFound (unknown session).
@@ -68,8 +68,8 @@ class Guide:
         return await self._carry_out(record, by)
 
     async def _carry_out(self, record: Breadcrumb, by: Principal) -> TeamMessage:
-        """Do what a message about a session asks of the Guide, and note on the message that it is done. A process that
-        dies in between leaves that to the next one which sends the same message."""
+        """Carry out a message about a session, and mark the message as processed. If the process dies in between, the
+        next `send` of the same message completes it."""
         message = read_message(record)
         if message.type not in _FOR_GUIDE or message.status != "pending":
             return message
@@ -125,7 +125,8 @@ class Guide:
             )
 
     async def _require_sender(self, message: TeamMessage, by: Principal) -> None:
-        """A person sends as the user; the tool of an agent as that agent, within the session of its conversation."""
+        """Raise AccessDenied unless the sender is genuine: a person may send only as the user, a tool only as its agent
+        and within the session of the agent's conversation."""
         if by.steers:
             if message.source != USER:
                 raise AccessDenied(f"send a message as {message.source[:50]}", ["a tool of that agent"])
@@ -139,7 +140,8 @@ class Guide:
             raise AccessDenied(f"send a message to the session {message.session_id[:50]} as {by.agent_id}", [needed])
 
     async def _require_session(self, message: TeamMessage, by: Principal) -> None:
-        """An agent may report its work under way to its own session while that is suspended; nothing new starts."""
+        """Raise IllegalState unless the session takes the message. A suspended session takes messages of its agents
+        about work in progress, and the user's message to resume it."""
         found = await self._sessions.get(message.session_id, by=by)
         _require_action(found, message.type)
         if found.state is SessionStatus.SUSPENDED and (message.type in _RESUMING or not by.steers):
@@ -149,7 +151,7 @@ class Guide:
 
 
 def _require_action(session: Session, type: MessageType) -> None:
-    """Raise IllegalState for a message about a session whose state does not allow what it asks for."""
+    """Raise IllegalState if the state of the session does not allow the action of this message type."""
     action = _ACTIONS.get(type)
     if action is not None and action not in TRANSITIONS[session.state]:
         raise refusal(session, action)
@@ -169,8 +171,8 @@ def _key_of(key: str, message: TeamMessage, by: Principal) -> str:
 
 
 def passed_draft(message: TeamMessage, *, key: str | None = None) -> Draft:
-    """The record of a message that passes the Guide. Raises InvalidInput for a sender or receiver that its type does
-    not have, and for a payload that does not fit."""
+    """The record of a message that passes the Guide. Raises InvalidInput for a sender or receiver that the message type
+    does not allow, and for an invalid payload."""
     route = ROUTES[message.type]
     for field, name, allowed in (
         ("source", message.source, route.senders),
@@ -194,8 +196,8 @@ def build_message(
     clock: Clock,
     **more: Any,
 ) -> TeamMessage:
-    """A message that the Guide will stamp. Without a target it goes to the first receiver of its type. Raises
-    InvalidInput for an unknown type and for fields that do not fit."""
+    """Build a message for `Guide.send`. Without a target it goes to the first receiver of its type. Raises InvalidInput
+    for an unknown type."""
     try:
         known = MessageType(type)
     except ValueError:

@@ -1,7 +1,7 @@
 """Metadata of a question to the librarian or the archivalist: intent, subject and period.
 
-The trigger phrases are data. `*` stands for one to six words; the first intent with a matching phrase wins. Other
-words of the message do not change the intent.
+The trigger phrases are data. `*` matches one to six words. The first intent with a matching phrase wins. Other words of
+the message do not change the intent.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Pipelines as doors see them: typed views of the state and the messages of a session. Nothing is kept in memory: a
-pipeline is a part of the fold, and its private channel is the messages that carry its id, which the trail mirrors."""
+"""Pipelines as doors see them: typed views of the state and the messages of a session. Nothing is cached: a pipeline is
+a part of the folded state, and its private channel consists of the messages on the trail that carry its id."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from clew.team.runtime.task_lookup import find_task
 from clew.team.team import Team
 
 FEEDBACK, DONE = 8, 1
-"""How many messages of feedback, and of the end, a channel shows; the trail keeps all of them."""
+"""How many feedback messages and end messages a channel shows. The trail keeps all of them."""
 _FEEDBACK = frozenset({MessageType.INSPECTOR_FEEDBACK, MessageType.TESTER_FEEDBACK})
 _DONE = frozenset({MessageType.PIPELINE_COMPLETE, MessageType.PIPELINE_FAILED})
 
@@ -49,7 +49,7 @@ class PipelineChannel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TeamPipelines:
-    """The pipelines of one owner's teams. A plan that is approved creates and starts them; see `Team.approve`."""
+    """The pipelines of one owner's teams. Approving a plan creates and starts them; see `Team.approve`."""
 
     def __init__(self, team: Team) -> None:
         self._team = team
@@ -75,7 +75,7 @@ class TeamPipelines:
         return found
 
     async def cancel(self, session: str, which: str, *, by: Principal, reason: str = "") -> TeamMessage:
-        """Let a pipeline fail. Its runs are cancelled, and everybody who waits for it gets its result. Raises
+        """End a pipeline as failed. Its runs are cancelled, and all waiting callers get its result. Raises
         IllegalState, NotFound."""
         reason = reason or "cancelled by the user"
         return await self._team.choose(session, "fail", by=by, task=which, reason=reason)
@@ -107,7 +107,7 @@ class TeamPipelines:
         return await self.get_result(session, which, by=by)
 
     async def channel(self, session: str, which: str, *, by: Principal) -> PipelineChannel:
-        """The private channel of a pipeline as the trail mirrors it. Raises NotFound, AccessDenied."""
+        """The private channel of a pipeline, read from the trail. Raises NotFound, AccessDenied."""
         found = await self.get(session, which, by=by)
         own = [each for each in await self._team.log(session, by=by) if each.payload.get("pipeline") == found.id]
         return PipelineChannel(

@@ -9,7 +9,7 @@ from typing import Literal
 import msgspec
 
 CERTAIN = 0.8
-"""The confidence from which a decision needs neither a model nor a question to the user."""
+"""The minimum confidence of a decision that needs neither a model nor a question to the user."""
 
 FOLLOW_UP = "followup"
 """The class of messages that continue the conversation with the current agent."""
@@ -86,8 +86,8 @@ class MessageRoute(msgspec.Struct, frozen=True, kw_only=True):
     """The target of a message, its probability, and the step that decided.
 
     `intent` and `subject` are set for the librarian and the archivalist, `time_scope` for the archivalist alone;
-    `since` and `until` are the dates of the time scope. `question` is a question to the user when the decision is a
-    guess. `cached` means that the decision is the model's answer to an earlier message with the same text.
+    `since` and `until` are the dates of the time scope. If the decision is a guess, `question` is a question to the
+    user. `cached` means that the model decided it earlier for a message with the same text.
     """
 
     target: RouteTarget

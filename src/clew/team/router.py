@@ -29,8 +29,8 @@ SHOWN = 3
 GUESS = 0.79
 """The highest confidence of an uncertain decision."""
 LIKELY, EVEN = 0.25, 0.5
-"""The probability from which the question to the user names a candidate, and that from which the Architect asks no
-question."""
+"""The minimum probability of a candidate that the question to the user names, and the minimum probability at which the
+Architect asks no question."""
 
 AGENT = "guide"
 """The name of the Guide in [models] and in the ledger."""

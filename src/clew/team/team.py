@@ -57,8 +57,8 @@ _PAGE = 500
 
 class TeamOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Options of a request. `budget` limits tokens, 0 means without limit; `approves_plan` starts the work without a
-    question unless the estimate is over the budget. With `session` the work begins in a session that is there, and
-    within its limits; without a `base` it starts from the base of that session, else from HEAD."""
+    question unless the estimate is over the budget. With `session`, the work begins in that existing session and within
+    its limits. Without a `base` it starts from the base of that session, else from HEAD."""
 
     name: str = ""
     session: str = ""
@@ -72,7 +72,7 @@ class TeamOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class TeamEvent(msgspec.Struct, frozen=True, kw_only=True):
     """One thing that happened in a session: a message of the team, or a step of one of its agents. `conversation` is
-    where the step happened."""
+    the conversation of the step."""
 
     seq: int
     message: TeamMessage | None = None
@@ -81,8 +81,8 @@ class TeamEvent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Team:
-    """The teams of one owner. Each call has the rights of a principal. `prepare` makes the members ready before a
-    request is sent, and raises an error where they cannot work. `folder` is the project with its work trees."""
+    """The teams of one owner. Each call has the rights of a principal. `prepare` sets up the members before a request
+    is sent, and raises an error if they cannot work. `folder` is the project with its work trees."""
 
     def __init__(
         self,
@@ -111,9 +111,10 @@ class Team:
     # -- the request -------------------------------------------------------------------------------------
 
     async def start(self, request: str, *, by: Principal, options: TeamOptions | None = None) -> Session:
-        """Begin the work on a request, in a new session unless the options name one without work. The Architect plans
-        first. Raises InvalidInput, AccessDenied, AlreadyExists (an open session has that name), NotFound, IllegalState
-        (the session has work already), ModelError (no model is configured), Busy (too many calls wait)."""
+        """Begin the work on a request, in a new session, or in the session without work that the options name. The
+        Architect plans first. Raises InvalidInput, AccessDenied, AlreadyExists (an open session has that name),
+        NotFound, IllegalState (the session has work already), ModelError (no model is configured), Busy (too many calls
+        wait)."""
         chosen = options or TeamOptions()
         payload = _plan_request(request, chosen)
         passed_draft(self._message(MessageType.PLAN_REQUEST, payload, ""))
@@ -137,7 +138,7 @@ class Team:
         return session
 
     async def require_base(self, base: str) -> None:
-        """Raise InvalidInput for a base that the project does not have; a session would begin and fail with it."""
+        """Raise InvalidInput for a base that the project does not have, before a session starts with it and fails."""
         if base not in ("", "HEAD") and self._folder is not None:
             await asyncio.to_thread(self._folder().require_base, base)
 
@@ -157,7 +158,8 @@ class Team:
         return await self.interrupt(session, "stop", reason or "the plan was rejected", by=by)
 
     async def answer(self, session: str, text: str, *, by: Principal, question: str = "") -> TeamMessage:
-        """Answer an open question: the one of this id, or the only one. Raises NotFound, InvalidInput, IllegalState."""
+        """Answer an open question: the question with this id, or the only one. Raises NotFound, InvalidInput,
+        IllegalState."""
         id = find_question(await self.state(session, by=by), question)
         asked = (await self.state(session, by=by)).questions[id]
         payload = p.QuestionAnswer(text=_text(text), request=id, pipeline=asked.pipeline)
@@ -192,7 +194,7 @@ class Team:
         return await self.sessions.get(session, by=by)
 
     async def close(self, session: str, *, by: Principal, summary: str = "") -> Session:
-        """Close a session. Work under way is stopped first, since nobody can steer it any more. Raises NotFound,
+        """Close a session. Work under way is stopped first, because it could no longer be steered. Raises NotFound,
         AccessDenied, IllegalState, TooLarge."""
         if not await self._stop_work(session, by):
             return await self.sessions.act(session, SessionAction.CLOSE, by=by, summary=summary)
@@ -219,7 +221,7 @@ class Team:
         return True
 
     async def switch(self, session: str, *, by: Principal) -> Session:
-        """Focus a session. One that is suspended is resumed, with its work. Raises NotFound, AccessDenied,
+        """Focus a session. A suspended session is resumed, with its work. Raises NotFound, AccessDenied,
         IllegalState."""
         if (await self.sessions.get(session, by=by)).state is not SessionStatus.SUSPENDED:
             return await self.sessions.switch(session, by=by)
@@ -340,10 +342,10 @@ class Team:
     # -- the result --------------------------------------------------------------------------------------
 
     async def merge(self, session: str, *, by: Principal, ff_only: bool = False) -> CheckoutMerge:
-        """Merge the branch of a session into the user's checkout; with `ff_only` only if that needs no merge commit.
-        Other sessions that write one of its files wait meanwhile. The work trees of its tasks are removed after the
-        merge; unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound, InvalidInput,
-        Busy."""
+        """Merge the branch of a session into the user's checkout; with `ff_only`, only if no merge commit is needed.
+        Meanwhile, other sessions wait before they write one of these files. The work trees of its tasks are removed
+        after the merge; unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound,
+        InvalidInput, Busy."""
         by.require("administer")
         state = await self.state(session, by=by)
         if state.outcome is not Outcome.COMPLETED:
@@ -364,7 +366,7 @@ class Team:
         return task_evidence(await self.state(session, by=by), which)
 
     async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
-        """Run the commands of a task again on the tree that they were run on. Raises NotFound, InvalidInput."""
+        """Run the commands of a task again on the tree that was originally checked. Raises NotFound, InvalidInput."""
         from clew.team.evidence.verification import verify  # loads what runs commands
 
         by.require("administer")
@@ -386,7 +388,8 @@ class Team:
     async def _send(
         self, session: str, type: MessageType, payload: msgspec.Struct, by: Principal, target: str = ""
     ) -> TeamMessage:
-        """Send a message of the user. Raises IllegalState with what is possible where the state does not allow it."""
+        """Send a message of the user. If the state does not allow the message, raises IllegalState, which lists the
+        possible actions."""
         message = self._message(type, payload, session, target)
         tried = apply(await self.state(session, by=by), message, self._states.gate)
         if tried.refusal is not None:

@@ -16,11 +16,12 @@ _ESCAPES = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 SpanOutcome = Literal["exported", "dropped", "refused"]
-"""`dropped`: the queue was full, or the process ended; `refused`: the collector does not take it."""
+"""`dropped`: the queue was full, or the process ended; `refused`: the collector rejected the span."""
 
 
 class MetricPoint(NamedTuple):
-    """The value of one combination of labels: a count, or the sum of values with their numbers up to each bound."""
+    """The value of one combination of labels: a count, or for a histogram the sum of the values and the number of
+    values up to each bound."""
 
     labels: Mapping[str, str]
     value: float
@@ -71,7 +72,7 @@ class Metrics:
         self._spans.add(outcome, count=count)
 
     def series(self) -> list[MetricSeries]:
-        """All metrics. None of them counts what owners have."""
+        """All metrics. None of them counts the data of owners."""
         metrics = (self._requests, self._request_seconds, self._deliveries, self._delivery_seconds, self._spans)
         return [each.series() for each in metrics]
 

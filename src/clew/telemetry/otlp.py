@@ -1,4 +1,4 @@
-"""Spans and metrics as messages of OTLP. Needs the extra `otel`; loaded only where something is exported."""
+"""Spans and metrics as messages of OTLP. Needs the extra `otel`. The module is loaded only if something is exported."""
 
 from __future__ import annotations
 

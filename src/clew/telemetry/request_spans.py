@@ -1,4 +1,4 @@
-"""The spans of HTTP requests. What a request begins belongs to its span, in whatever process it runs."""
+"""The spans of HTTP requests. Runs that a request starts belong to its span, even if another process runs them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PROBES = ("/health", "/ready", "/metrics")
 
 
 class RequestSpan(NamedTuple):
-    """A request that is being answered: its place in a trace, the span that it came from, and when it began."""
+    """A request that is being answered: its place in a trace, its parent span, and its start time."""
 
     context: TraceContext
     parent_id: str
@@ -34,14 +34,14 @@ class RequestTracer:
         self._export = export
 
     def begin(self, given: TraceContext | None) -> RequestSpan:
-        """A span in the trace that a request brought, or in a new one."""
+        """Start a span in the trace that a request came with, or in a new trace."""
         trace_id = secrets.token_hex(16) if given is None else given.trace_id
         is_sampled = self._settings.is_sampled(trace_id, given)
         context = TraceContext(trace_id, secrets.token_hex(8), is_sampled)
         return RequestSpan(context, "" if given is None else given.span_id, self._clock.now())
 
     def end(self, span: RequestSpan, method: str, path: str, status: int) -> None:
-        """Export it; `path` is the template of its route."""
+        """End a span and export it. `path` is the template of its route."""
         if not span.context.is_sampled or path in PROBES:
             return
         known = method if method in METHODS else "_OTHER"

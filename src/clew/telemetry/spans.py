@@ -1,6 +1,5 @@
-"""Spans made from records: what was claimed, and what was written for it. No I/O, and no text of the records.
-
-Ids follow from the records, so that every process gives the same span the same id: a run that another worker takes over
+"""Makes spans from records: the claimed record and the outputs. It does no I/O and uses no text of the records. Ids are
+derived from the records, so that every process gives the same span the same id. A run that another worker takes over
 stays in its trace.
 """
 
@@ -33,7 +32,7 @@ _ENDED_WELL = ("", "done", "success")
 
 
 class SpanKind(IntEnum):
-    """As OpenTelemetry numbers them."""
+    """The kinds of spans, with the numbers of OpenTelemetry."""
 
     INTERNAL = 1
     SERVER = 2
@@ -57,7 +56,7 @@ class FinishedSpan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SettledClaim:
-    """A claim that was worked on from `start` to `end`, what was written for it, and the error where it failed."""
+    """A claim that was worked on from `start` to `end`, with its outputs, and its error if it failed."""
 
     claim: Claim
     record: Breadcrumb
@@ -72,7 +71,7 @@ class SettledClaim:
 
     @property
     def actor(self) -> str:
-        """The agent or workflow whose run this is a part of; empty where there is none."""
+        """The agent or workflow to whose run this step belongs. Empty if there is none."""
         kind, _, name = self.claim.consumer.partition("/")
         if not self.is_own_step:
             return find_requester(self.record) or ""
@@ -81,7 +80,7 @@ class SettledClaim:
 
     @property
     def is_own_step(self) -> bool:
-        """Whether the consumer is that of one agent or workflow, and not one that all of them share."""
+        """Whether the consumer belongs to one agent or workflow, and is not shared by all of them."""
         return self.claim.consumer.startswith(_OWN) and self.claim.consumer != REQUESTS
 
 
@@ -110,7 +109,8 @@ def claim_span(flow: Flow, settled: SettledClaim) -> FinishedSpan:
 
 
 def run_end(flow: Flow, settled: SettledClaim) -> str | None:
-    """How a run ended with this step: an empty text when all is well, else a word. None when it did not end."""
+    """How the run ended with this step: an empty text if it succeeded, else a short error. None if the run did not
+    end."""
     if settled.error or not settled.claim.consumer.startswith(("agent/", "workflow/")):
         return None
     for draft in settled.outputs:
@@ -141,7 +141,7 @@ def run_span(settled: SettledClaim, trigger: Breadcrumb, error: str) -> Finished
 
 
 def _describe(flow: Flow, settled: SettledClaim) -> tuple[str, SpanKind, dict[str, AttributeValue]]:
-    """Name, kind and own attributes of a step."""
+    """The name, the kind and the specific attributes of a step."""
     record = settled.record
     if record.schema_name == flow.request and record.context.get("tool") == flow.model_tool:
         used = _usage(flow, settled.outputs)
@@ -182,7 +182,7 @@ def _number(used: Mapping[str, Any], name: str) -> int:
 
 
 def _status_of(flow: Flow, outputs: Sequence[Draft]) -> str:
-    """The status of a call that did not succeed, as its response has it."""
+    """The error or status in the response of a call that failed. Empty if it succeeded."""
     for draft in outputs:
         if draft.schema_name == flow.response:
             status = str(draft.context.get("status") or "")
@@ -211,14 +211,14 @@ def _run_id(run: str, actor: str) -> str:
 
 
 def _parent_of_step(settled: SettledClaim) -> str:
-    """The run of a step; for a call that belongs to none, the span that its request came from."""
+    """The parent span of a step: its run, or for a call outside a run the span of the request."""
     if settled.actor and (settled.is_own_step or find_run(settled.record)):
         return _run_id(settled.run, settled.actor)
     return _outside(settled.record)
 
 
 def _parent_of_run(trigger: Breadcrumb) -> str:
-    """The run that called this one, else the span outside that the message came with."""
+    """The parent span of a run: the run that called it, or else the external span of the message."""
     caller, by = _tagged(trigger, CALLED_TAG), _tagged(trigger, _CALLER_TAG)
     return _run_id(caller, by) if caller and by else _outside(trigger)
 
@@ -233,7 +233,7 @@ def _tagged(record: Breadcrumb, prefix: str) -> str:
 
 
 def _short(name: str) -> str:
-    """A name that others chose, fit to be shown."""
+    """A foreign name made safe to show: secrets masked, printable and short."""
     return printable(mask_secrets(name), MAX_NAME)
 
 

@@ -1,4 +1,4 @@
-"""The telemetry of one process: its metrics, and what exports them and the spans of its work."""
+"""The telemetry of one process: its metrics, and the exporter for them and for the spans of its work."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Telemetry:
     ) -> None:
         self.metrics = metrics
         self.requests: RequestTracer | None = None
-        """Makes the spans of requests, where there is an exporter."""
+        """Makes the spans of requests. None without an exporter."""
         self._settings = settings
         self._clock = clock
         self._exporter = exporter
@@ -41,7 +41,7 @@ class Telemetry:
             exporter.start()
 
     def trace(self, trail: Trail) -> Trail:
-        """The trail whose settled claims leave spans; the trail itself without an exporter."""
+        """A wrapper of the trail that makes spans of settled claims, or the trail itself without an exporter."""
         if self._exporter is None:
             return trail
         from clew.telemetry.run_tracer import RunTracer
@@ -50,13 +50,14 @@ class Telemetry:
         return TracedTrail(trail, RunTracer(trail, self._clock, self._settings, self._exporter.add))
 
     async def close(self) -> None:
-        """Send what waits; returns after a few seconds, whatever the collector does."""
+        """Send the pending spans and metrics. Returns after a few seconds at most, even if the collector does not
+        answer."""
         if self._exporter is not None:
             await asyncio.to_thread(self._exporter.close)
 
 
 def open_telemetry(settings: TelemetrySettings, clock: Clock) -> Telemetry:
-    """The telemetry of a process, to be closed. Where nothing can be exported, the log says why."""
+    """The telemetry of a process. The caller must close it. If it cannot export, the reason is logged."""
     metrics = Metrics()
     for problem in settings.problems:
         _log.warning("telemetry: %s", problem)

@@ -25,8 +25,8 @@ async def open_trail(
     `postgresql://ROLE@HOST/DATABASE`, which needs the extra `postgres`.
 
     Without an embedder breadcrumbs get no vectors unless the caller brings them. Raises ConfigError for an unknown
-    address, Corrupted for a damaged file, ReadOnly where nothing can be written, StorageError for a server that cannot
-    be reached or used.
+    address, Corrupted for a damaged file, ReadOnly if the trail cannot be written, and StorageError if the server
+    cannot be reached or used.
     """
     match url.split("://", 1):
         case ["sqlite", path]:
@@ -42,10 +42,11 @@ async def open_trail(
 
 
 def open_replica(url: str, access: Access) -> Replica:
-    """Open a trail for a move, by an address that `open_trail` knows. Blocks for as long as that takes.
+    """Open a trail as the source or target of a move. It accepts the addresses of `open_trail`, except a trail in
+    memory. Blocks until the trail is open.
 
-    Raises as `open_trail`, ClewError for a source that is not there, and StorageError where another process has it open
-    that may not.
+    Raises as `open_trail`, ClewError if the source does not exist, and StorageError if another process has the trail
+    open and `access` does not allow that.
     """
     match url.split("://", 1):
         case ["sqlite", path] if path != ":memory:":

@@ -19,12 +19,13 @@ from clew.trust import Trust, Wish, digest_parts, printable, real_folder
 
 KIND = "setting"
 _WEAK_WALLS = ("landlock", "none")
-"""Sandboxes that isolate less than the best of a machine may."""
+"""Sandboxes that may isolate less than the best sandbox of the machine."""
 _log = logging.getLogger(__name__)
 
 
 def setting_wishes(config: Config) -> list[Wish]:
-    """The settings of the folder's file that need consent, as wishes, after that of config.py."""
+    """The settings of the folder's config.toml that need consent, as wishes. The wish for config.py comes first, if
+    there is one."""
     return [*_python_wishes(config), *_reaching_wishes(config)]
 
 
@@ -58,8 +59,8 @@ def pending_settings(config: Config) -> list[Wish]:
 
 
 def confirm_settings(config: Config) -> Config:
-    """The configuration as far as the user agreed to it: an address and networks fall back to their defaults, with a
-    warning. Raises ConfigError where the user did not agree to the trail."""
+    """The configuration without the settings that still wait for consent: each falls back to its default, with a
+    warning. Raises ConfigError if the user has not agreed to the trail."""
     for wish in pending_settings(config):
         if wish.name == "trail":
             error = ConfigError(f"config.toml puts the trail outside of its folder: {wish.summary.partition(': ')[0]}")
@@ -104,7 +105,7 @@ def _reaching(config: Config) -> dict[str, Any]:
 
 
 def _leads_out(config: Config) -> bool:
-    """Whether promoted scripts would be stored outside of the project."""
+    """Whether `scripts.path` is outside the project."""
     project = os.path.realpath(config.folder.absolute().parent)
     file = os.path.realpath(os.path.join(project, os.path.expanduser(config.scripts.path)))
     return not Path(file).is_relative_to(project)

@@ -1,4 +1,4 @@
-"""The lines of an exported trail, and the way between lines and records."""
+"""The lines of an exported trail, and the conversion between lines and records."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def parse_line(raw: bytes | str) -> Line:
 
 
 def content_of(version: Breadcrumb | BreadcrumbLine) -> bytes:
-    """The part of a version that decides whether two versions are equal: all that a caller writes but the end and the
+    """The content by which two versions are compared: everything that a caller writes, except the TTL and the
     entities."""
     tags, scopes = list(dict.fromkeys(version.tags)), sorted(set(version.scopes))
     parts = [version.title, version.context, tags, version.schema_name, scopes, version.llm_hints]

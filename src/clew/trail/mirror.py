@@ -1,4 +1,5 @@
-"""Mirror data from elsewhere: make the trail hold exactly the wanted drafts, in few writes."""
+"""Mirrors external data on the trail: writes, with few operations, until a selection holds exactly the wanted
+drafts."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ from clew.trail.store import Trail
 BATCH = 500
 TRIES = 10
 MAX_TEXT = 20_000
-"""Characters of a file's text that a record holds, which is as many as are searched; the file has the rest."""
+"""The number of characters of a file's text that a record stores. Search reads no more than this. The file has the
+rest."""
 
 T = TypeVar("T")
 Same = Callable[[Breadcrumb, Draft], bool]
-"""Whether a record says what a draft says, so that it need not be written."""
+"""Whether a record equals a draft, so that it need not be written."""
 
 
 class Mirrored(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,10 +47,9 @@ def is_same(record: Breadcrumb, draft: Draft) -> bool:
 async def mirror(
     trail: Trail, drafts: Iterable[Draft], selector: Selector, *, by: Principal, same: Same = is_same
 ) -> Mirrored:
-    """Make the drafts, which have ids, all that the selector selects. Records that are the `same` stay as they are.
-
-    Where another process writes the same records at the same time, this one looks again. Raises AlreadyExists,
-    Conflict or NotFound when that happens too often.
+    """Write and delete records until the selector selects exactly the drafts, which must have ids. Records for which
+    `same` holds are not written. If another process writes the same records at the same time, retry. Raises
+    AlreadyExists, Conflict or NotFound after too many retries.
     """
     wanted = {str(draft.id): draft for draft in drafts}
     for _ in range(TRIES - 1):
@@ -60,7 +61,7 @@ async def mirror(
 
 
 async def mirror_files(trail: Trail, drafts: Iterable[Draft], selector: Selector, *, by: Principal) -> Mirrored:
-    """The same for drafts that are read from files: a file that was only touched changes no record."""
+    """Mirror drafts that are read from files, like `mirror`. A new modification time alone does not change a record."""
     return await mirror(trail, drafts, selector, by=by, same=_is_same_file)
 
 
@@ -69,7 +70,8 @@ def _is_same_file(known: Breadcrumb, draft: Draft) -> bool:
 
 
 def searchable_text(text: str, limit: int = MAX_TEXT) -> str:
-    """The part of a file's text that goes to the trail: its beginning, with keys masked before they could be cut."""
+    """The beginning of a file's text, to be stored on the trail. Keys are masked before the text is cut, so that no
+    part of a key remains."""
     return mask_document(text)[:limit]
 
 
@@ -90,7 +92,7 @@ async def _mirror(trail: Trail, wanted: dict[str, Draft], selector: Selector, by
 
 
 def change_to(draft: Draft) -> Change:
-    """The change that makes a record say what a draft says."""
+    """The change that makes a record equal to a draft."""
     return Change(
         title=draft.title,
         context=draft.context,

@@ -15,13 +15,13 @@ _NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 
 class Seal:
-    """Seals the secrets of a trail. What is sealed is useless without the file."""
+    """Seals the secrets of a trail. Sealed secrets are useless without the file."""
 
     def __init__(self, key_file: Path) -> None:
         self._key_file = key_file
 
     def close(self, owner_id: str, name: str, value: str) -> bytes:
-        """A checked secret, sealed for its owner and name. Raises InvalidInput."""
+        """Check a secret and seal it for its owner and name. Raises InvalidInput."""
         if not _NAME.fullmatch(name):
             raise InvalidInput("name", "must be letters, digits and . _ - (at most 100)")
         if not value:
@@ -64,7 +64,7 @@ class Seal:
 
 
 def copy_key(source: Path, target: Path) -> None:
-    """Put the key of a trail beside the trail that its secrets are moved to. Raises StorageError where another key is
+    """Copy the key of a trail to the place where the moved trail needs it. Raises StorageError if another key is
     there."""
     key = source.read_bytes()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def copy_key(source: Path, target: Path) -> None:
 
 
 def _write_key(path: Path, key: bytes) -> None:
-    """The file appears whole or not at all; whoever links it first wins."""
+    """Write a key file atomically. If the file already exists, it stays unchanged."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
     try:
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:

@@ -1,7 +1,7 @@
 """Export and import of a trail as JSON Lines: a header, the breadcrumbs in order of creation, then the edges.
 
-Secrets are never in it, only their names where a breadcrumb refers to one; nor are vectors, which the
-importing trail makes anew. Times and authors are not taken over: an import creates breadcrumbs of its own.
+An export contains no secrets, only their names in breadcrumbs that refer to them, and no vectors, which the importing
+trail computes again. Times and authors are not imported, because an import creates new breadcrumbs.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ class ImportProblem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrailImportReport(msgspec.Struct, kw_only=True):
-    """The outcome of an import: breadcrumbs `created`, later versions `updated`, breadcrumbs that were `unchanged`,
-    those `kept` because the trail has another content under their id. `problems` are the first thousand."""
+    """The outcome of an import: breadcrumbs `created`, later versions `updated`, breadcrumbs that were `unchanged`, and
+    breadcrumbs of the trail that were `kept` because their content differs from the one in the file. `problems` are the
+    first thousand."""
 
     created: int = 0
     updated: int = 0
@@ -61,9 +62,8 @@ class TrailImportReport(msgspec.Struct, kw_only=True):
 async def export_trail(
     trail: Trail, by: Principal, *, selector: Selector = EVERYTHING, versions: bool = False
 ) -> AsyncIterator[str]:
-    """The lines of an export, each with its line break: what the caller may see of what the selector means.
-
-    With `versions` each breadcrumb comes with its kept history. Edges are those between exported breadcrumbs.
+    """Yield the lines of an export, each with its line break. It contains the breadcrumbs that the selector matches and
+    the caller may see, and the edges between them. With `versions`, each breadcrumb comes with its kept history.
     """
     yield to_text(ExportHeader(format=FORMAT, owner_id=by.owner_id))
     exported: dict[str, None] = {}
@@ -81,9 +81,10 @@ async def export_trail(
 async def import_trail(trail: Trail, by: Principal, lines: Iterable[bytes | str]) -> TrailImportReport:
     """Write an export under the caller's owner, keeping ids, tags, scopes and order.
 
-    It can be repeated or continued: what is there already stays, and a history goes on only from the version
-    that the trail has. Each breadcrumb stands for itself: a line that cannot be used is reported, the others
-    are imported. Raises InvalidInput when it is no export or of a later format, AccessDenied, StorageError.
+    An import can be repeated or continued: existing breadcrumbs stay, and a history continues only from the version
+    that the trail has. Each breadcrumb is imported independently: a line that cannot be used is reported, and the
+    others are imported. Raises InvalidInput if the lines are not an export or have a later format, AccessDenied,
+    StorageError.
     """
     importing = _Import(trail, by)
     for number, raw in enumerate(lines, 1):
@@ -130,7 +131,7 @@ class _Import:
             self._groups.append([(number, line)])
 
     async def flush(self) -> None:
-        """Write what is collected, breadcrumbs before edges."""
+        """Write the collected lines, breadcrumbs before edges."""
         groups, edges = self._groups, self._edges
         self._groups, self._edges, self._lines, self._size = [], [], 0, 0
         created = await self._create_new(groups)
@@ -249,6 +250,6 @@ async def _outgoing(trail: Trail, by: Principal, id: str) -> list[Edge]:
 
 
 def _position(group: list[tuple[int, BreadcrumbLine]], stored: Breadcrumb) -> int | None:
-    """The versions of the file that the trail already has, or None when their content differs."""
+    """The index of the newest version in the file that equals the stored breadcrumb, or None if no version does."""
     present = content_of(stored)
     return next((at for at in range(len(group) - 1, -1, -1) if content_of(group[at][1]) == present), None)

@@ -39,7 +39,7 @@ READ = """
 import sys
 from datetime import UTC, datetime
 from clew.knowledge.answering.sources import excerpt
-from clew.knowledge.answering.finder import _NUMBERED
+from clew.knowledge.answering.passage_search import _NUMBERED
 from clew.knowledge.answering.question import STEM, STEMS, parse_question
 from clew.knowledge.answering.uses import _FORWARD, _IN
 import re

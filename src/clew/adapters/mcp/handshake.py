@@ -30,13 +30,13 @@ VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
 class Handshake:
-    """The lines of a client on standard input. The first one is read, and answered if it is a plain `initialize`, from
-    the beginning on."""
+    """The lines of a client on standard input. A thread starts at once to read the first line, and answers it if it is
+    a plain `initialize`."""
 
     def __init__(self, source: int, sink: int) -> None:
         self.source, self.sink = source, sink
         self.answered: int | str | None = None
-        """The id of the request that was answered; known when its line has been taken."""
+        """The id of the answered request. It is set once `lines` has yielded the first line."""
         self._lines = split_lines(source)
         self._first: bytes | None = None
         self._reading = threading.Thread(target=self._read, name="clew-handshake", daemon=True)
@@ -60,7 +60,7 @@ class Handshake:
 
 
 def plain_initialize(line: bytes) -> dict[str, Any] | None:
-    """The request of a line if it is an `initialize` without anything unusual, which the SDK accepts too."""
+    """The request in a line if it is a plain `initialize` that the SDK would accept too; otherwise None."""
     try:
         found = json.loads(line.decode("utf-8")) if len(line) <= MAX_LINE else None
     except (ValueError, RecursionError):
@@ -86,7 +86,7 @@ def plain_initialize(line: bytes) -> dict[str, Any] | None:
 
 
 def _is_plain(capabilities: dict[str, Any], depth: int) -> bool:
-    """Whether capabilities are objects of objects, with nothing else in them than whether a list may change."""
+    """Whether capabilities consist only of nested objects, with no values except whether a list may change."""
     return depth > 0 and all(
         isinstance(each, bool) if name == "listChanged" else isinstance(each, dict) and _is_plain(each, depth - 1)
         for name, each in capabilities.items()
@@ -107,7 +107,7 @@ def initialize_result(version: str) -> dict[str, Any]:
 
 
 def split_lines(descriptor: int) -> Iterator[bytes]:
-    """The lines of a descriptor. One over MAX_LINE comes cut, one byte too long."""
+    """The lines of a descriptor. A line over MAX_LINE is cut to MAX_LINE + 1 bytes."""
     held, is_skipping = b"", False
     with contextlib.suppress(OSError):  # an input that cannot be read has ended
         while chunk := os.read(descriptor, _CHUNK):
@@ -124,7 +124,7 @@ def split_lines(descriptor: int) -> Iterator[bytes]:
 
 
 def write_all(descriptor: int, data: bytes) -> OSError | None:
-    """Write all of it; the error if the reader has gone."""
+    """Write all of the data. Returns the error if the reader has gone."""
     rest = memoryview(data)
     try:
         while rest:
@@ -136,7 +136,8 @@ def write_all(descriptor: int, data: bytes) -> OSError | None:
 
 @contextlib.contextmanager
 def claim_pipes() -> Iterator[tuple[int, int]]:
-    """Descriptors of standard input and output that nobody else has. They stay open: a thread may wait on them."""
+    """Yield private descriptors of standard input and output. They stay open, because a thread may be blocked on
+    them."""
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)
     with open(os.devnull, "rb") as nothing:

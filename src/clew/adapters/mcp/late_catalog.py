@@ -108,7 +108,8 @@ class LateCatalog:
                 self._is_chosen = True
 
     async def _ask_roots(self, context: ServerRequestContext[Any, Any]) -> Sequence[Path]:
-        """The folders of the client; none where it takes too long, and then those that it names later are chosen."""
+        """The folders of the client. If it does not answer in time, returns none, and the folders are chosen when it
+        names them later."""
         asked = asyncio.create_task(read_roots(context))
         self._tasks.append(asked)
         await asyncio.wait((asked,), timeout=ROOTS_SECONDS)
@@ -123,7 +124,7 @@ class LateCatalog:
             self._chosen.put_nowait(asked.result())
 
     def meet_soon(self, context: ServerRequestContext[Any, Any]) -> None:
-        """The same without waiting for it."""
+        """Like `meet`, but without waiting."""
         if not self._is_chosen:
             self._tasks.append(asyncio.create_task(self.meet(context, is_connecting=False)))
 

@@ -31,8 +31,8 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 
 @contextlib.asynccontextmanager
 async def open_pipes(handshake: Handshake | None = None) -> AsyncIterator[tuple[Incoming, Outgoing]]:
-    """Messages from standard input, and to standard output, or those that a handshake began with. Meanwhile whatever
-    else reads standard input finds it empty, and whatever else is printed goes to standard error.
+    """Yield the stream of messages from standard input and the one to standard output, or those of a handshake. While
+    they are open, other readers find standard input empty, and other output goes to standard error.
 
     The first stream ends with standard input, after the answers to pending requests. If the reader of standard output
     closes it, both streams end.
@@ -95,8 +95,8 @@ async def _write(
     pending: _PendingRequests,
     handshake: Handshake | None,
 ) -> None:
-    """Write messages until there are no more, but not a second answer to the handshake. Raises OSError when the reader
-    has gone."""
+    """Write messages until the stream ends, except the SDK's own answer to a handshake that was answered already.
+    Raises OSError when the reader has gone."""
     async for each in to_send:
         if handshake is not None and _is_answer(each.message, handshake.answered):
             handshake = None

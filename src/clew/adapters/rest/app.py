@@ -98,7 +98,7 @@ def build_app(
     is_draining: Callable[[], bool] = lambda: False,
     operations: Sequence[RestOperation] = OPERATIONS,
 ) -> RestApp:
-    """An ASGI application over an open trail. It opens and closes nothing itself.
+    """Build an ASGI application over an open trail. The application neither opens nor closes the trail.
 
     `set_up` prepares an owner before its first call. Without a `workspace` the catalog is empty. `models` are those of
     the agents that run for the configured owner; without them messages wait for agents elsewhere. Without a `router`
@@ -145,7 +145,7 @@ def _empty(trail: Trail, clock: Clock, owner: Principal) -> Callable[[], Awaitab
 
 
 def _endpoints(services: Services) -> dict[str, ASGIApp]:
-    """One endpoint a path: it knows all methods of that path, so 405 can list them."""
+    """Build one endpoint per path. It knows all methods of the path, so that a 405 response can list them."""
     by_path: dict[str, list[RestOperation]] = {}
     for operation in services.operations:
         by_path.setdefault(operation.path, []).append(operation)

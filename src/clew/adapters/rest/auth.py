@@ -51,7 +51,7 @@ class IssuedToken(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class VerifiedCaller(msgspec.Struct, frozen=True, kw_only=True):
-    """A principal whose token was verified, and the time until which that holds."""
+    """A principal with a verified token, and the time at which the token expires."""
 
     principal: Principal
     until: datetime
@@ -81,7 +81,7 @@ class Keys:
         self._verified: OrderedDict[bytes, VerifiedCaller] = OrderedDict()
 
     def check_credential(self, given: str) -> None:
-        """Raise NotAuthenticated unless this is the credential. A near miss takes as long as a far one."""
+        """Raise NotAuthenticated unless this is the credential. The comparison takes constant time."""
         if not hmac.compare_digest(given.encode("utf-8", "surrogateescape"), self._credential):
             raise NotAuthenticated(
                 "the credential is missing or wrong",
@@ -98,11 +98,11 @@ class Keys:
         return self._sign(caller.principal, STREAM, timedelta(seconds=STREAM_SECONDS), until=until)
 
     def verify(self, token: str) -> VerifiedCaller:
-        """The caller of a token for calls. Raises NotAuthenticated. A repeated token is only looked up."""
+        """The caller of a token for calls. Raises NotAuthenticated. Verified tokens are cached."""
         return self.verify_header(b"Bearer " + token.encode("latin-1", "replace"))
 
     def verify_header(self, header: bytes) -> VerifiedCaller:
-        """As `verify`, with an Authorization header that has a bearer token. A repeated header is only looked up."""
+        """Like `verify`, for an Authorization header with a bearer token. Verified headers are cached."""
         known = self._verified.get(header)
         if known is None:
             token = bearer_token(header)
@@ -182,7 +182,7 @@ def open_keys(folder: Path, clock: Clock, lifetime: timedelta = timedelta(hours=
     """The keys and the credential of a folder, made on first use and readable by its owner only.
 
     Processes that start at the same moment agree on one key pair. Raises ConfigError for files that this user neither
-    made nor agreed to: whoever made them could act as the user; ReadOnly where one is a link.
+    created nor agreed to, because their creator could act as the user. Raises ReadOnly if one is a link.
     """
     check_own_files(folder)
     pem = _read_or_make(folder, KEY_FILE, _new_private_key)

@@ -28,8 +28,8 @@ _HOST = re.compile(rb"(?:\[(?P<v6>[0-9A-Fa-f:.%]{2,64})\]|(?P<name>[A-Za-z0-9._-
 
 
 class Door:
-    """Pure ASGI middleware. A request keeps a well-formed X-Request-Id that it brings. A request to another host is
-    refused: a web page whose name an attacker points at this address sends its own name."""
+    """Pure ASGI middleware. A request keeps a well-formed X-Request-Id that it brings. A request with another Host is
+    refused, which prevents DNS rebinding: a web page whose name points at this address sends its own name."""
 
     def __init__(
         self,
@@ -99,8 +99,8 @@ class Door:
         return request_id or f"{self._process}.{next(self._numbers)}", is_for_us, trace
 
     def _check_host(self, host: bytes) -> bool:
-        """Whether a Host header names this server. On an open address every IP address does: a page is reached by its
-        name."""
+        """Whether a Host header names this server. If the server listens on all addresses, every IP address is
+        accepted, because a DNS rebinding attack needs a name."""
         is_accepted = _is_accepted(host, self._names, any_address=self._is_open)
         if is_accepted and len(self._checked_hosts) < MAX_CHECKED_HOSTS:
             self._checked_hosts.add(host)

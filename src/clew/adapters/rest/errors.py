@@ -1,4 +1,4 @@
-"""The one table from error to status and code, and the one shape in which errors leave this door.
+"""The table from errors to status and code, and the format of all error responses.
 
 Codes are the snake_case names of the error classes, so that the client can raise the same class again.
 """

@@ -17,7 +17,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """Watches how a request arrives. One that comes whole in one read costs no timer."""
+    """Limits how slowly a request may arrive. A request that arrives complete in one read needs no timer."""
 
     patience: ArrivalLimits
     _stage: Literal["headers", "body", "whole"] = "headers"
@@ -40,8 +40,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self.timeout_keep_alive_task = None
 
     def on_response_complete(self) -> None:
-        """As in uvicorn, with one timer for a connection: a new one for each request would cost more than the rest of
-        this class."""
+        """As in uvicorn, but with one timer per connection, because a new timer for each request would cost more than
+        the rest of this class."""
         if self.pipeline or self.transport.is_closing():
             super().on_response_complete()
             return
@@ -111,7 +111,8 @@ class GuardedProtocol(HttpToolsProtocol):
         self._stage, self._has_moved = stage, True
 
     def _set_deadline(self) -> None:
-        """Wait for what is to come next; between requests uvicorn's own keep-alive does."""
+        """Start the timer for the next part of the request. Between requests, uvicorn's own keep-alive timer
+        applies."""
         self._has_moved = False
         if self._deadline is not None:
             self._deadline.cancel()
@@ -120,7 +121,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._deadline = self.loop.call_later(getattr(self.patience, self._stage), self._give_up)
 
     def _give_up(self) -> None:
-        """End the connection, with a word where no other answer is under way."""
+        """Close the connection. Send an error first, unless another response has started."""
         cycle = self.cycle
         is_silent = cycle is None or (
             cycle.response_complete if self._stage == "headers" else not cycle.response_started
@@ -134,8 +135,8 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 class WholeAnswer:
-    """Writes a finished answer at once. uvicorn writes the head and the body of an answer one after the other, and
-    looks at each header: a second system call and that look cost more than a short request itself."""
+    """Writes a complete answer with one system call. uvicorn writes head and body separately and checks each header,
+    which costs more than handling a short request."""
 
     __slots__ = ("_cycle",)
     _dated: ClassVar[tuple[Headers, bytes]] = ((), b"")  # the headers of every answer, and their bytes
@@ -164,7 +165,8 @@ class WholeAnswer:
         cycle.on_response()
 
     def _common_headers(self) -> bytes:
-        """uvicorn makes these headers anew each second, because one of them is the date."""
+        """The encoded headers of every answer. They are cached until uvicorn replaces them each second because of the
+        date."""
         headers, encoded = WholeAnswer._dated
         if headers is not self._cycle.default_headers:
             headers = self._cycle.default_headers

@@ -1,4 +1,4 @@
-"""One entry of the route table, and what makes an ASGI application of it: who asks, parse, call, answer.
+"""One entry of the route table, and the ASGI application built from it: authenticate, parse, call, answer.
 
 The table is the only source for routing, role checks, metrics labels and the OpenAPI document.
 """
@@ -220,10 +220,9 @@ def _prepare(operation: RestOperation) -> _Prepared:
 def _identify(
     operation: RestOperation, headers: dict[bytes, bytes], query: Callable[[], Any], keys: Keys
 ) -> VerifiedCaller | None:
-    """The caller, allowed to do what the operation does. Raises NotAuthenticated or AccessDenied.
-
-    Only a stream may be opened with a token in the query, where servers and browsers might keep it: browsers
-    cannot send a header there, so that token is short-lived and good for nothing else.
+    """Return the authenticated caller, after a check of the permission for the operation. Raises NotAuthenticated or
+    AccessDenied. Only a stream accepts a token in the query, because browsers cannot send a header there. Servers and
+    browsers may log a query, so this token is short-lived and valid only for streams.
     """
     if operation.guard == "open":
         return None

@@ -23,7 +23,7 @@ _VERSION = re.compile(r"[0-9]{1,18}")
 
 
 async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -> bytes:
-    """The whole body, never holding more than `limit` bytes of it. Raises TooLarge as soon as that is known."""
+    """Read the complete body. Raises TooLarge as soon as it exceeds `limit` bytes."""
     announced = headers.get(b"content-length", b"0")
     if announced.isdigit() and len(announced) < 19 and int(announced) > limit:
         raise TooLarge("body", int(announced), limit)
@@ -67,8 +67,8 @@ def body_decoder(kind: Any) -> Callable[[bytes], Any]:
 def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
     """A function from a query string to a value of this type; without a type, no parameter is allowed.
 
-    A field that is a tuple may be given many times, any other once. An unknown name is refused: a filter that
-    is misspelt must not widen the answer.
+    A tuple field may be given many times, any other field once. Unknown names are refused, because a misspelt filter
+    must not widen the answer.
     """
     fields = msgspec.structs.fields(kind) if kind else ()
     repeated = {field.name: _is_tuple(field.type) for field in fields}
@@ -97,7 +97,7 @@ def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
 
 
 def _query_error(error: msgspec.ValidationError, kind: Any) -> InvalidInput:
-    """In a query everything is text, and to say so would not help."""
+    """Convert a decoder error of a query. The phrase "not text" is dropped, because every query value is text."""
     found = in_plain_words(error, kind, "query", called="parameter")
     hint = f"Add ?{found.field}=… to the address" if found.reason == "is missing" else found.hint
     return InvalidInput(found.field, found.reason.removesuffix(", not text"), hint=hint)
@@ -135,7 +135,7 @@ def parse_if_match(headers: dict[bytes, bytes]) -> int | None:
 
 
 def parse_version(text: str, id: str) -> int:
-    """A version number from a path. What is not one does not exist."""
+    """Parse a version number in a path. Raises NotFound if it is not a number."""
     if not _VERSION.fullmatch(text):
         raise NotFound("version", f"{text[:40]} of {id}")
     return int(text)

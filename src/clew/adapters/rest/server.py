@@ -40,11 +40,10 @@ async def run_server(
     force: asyncio.Event | None = None,
     patience: ArrivalLimits = PATIENCE,
 ) -> None:
-    """Serve until `stop`, or SIGINT or SIGTERM where none is given, then finish what is under way and return.
-
-    `ready` is told the address once connections are accepted; port 0 takes a free one. Streams end at once,
-    other requests have five seconds, or none at all with `force`. A request that does not arrive within `patience`
-    is refused. Raises ConfigError when the address cannot be used.
+    """Serve until `stop` is set, or until SIGINT or SIGTERM if there is no `stop`; then finish pending requests and
+    return. `ready` is called with the address once connections are accepted. Port 0 selects a free port. Streams end at
+    once, other requests have five seconds, or none at all with `force`. A request that does not arrive within
+    `patience` is refused. Raises ConfigError when the address cannot be used.
     """
     listener = _listen(host, port)
     config = uvicorn.Config(

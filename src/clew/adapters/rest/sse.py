@@ -30,12 +30,11 @@ _encode = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventStream:
-    """Events after a cursor until the reader leaves, its token ends, or the server closes; or until the event that is
-    the last one, where there is such. Before each ping `failure` is asked whether nothing more will come: what it
-    returns is sent as the event `failed`, and ends the stream.
-
-    The first message is a ping whose id is the cursor, so that a reader can resume even before the first
-    event; pings come every five seconds and move its id past events that were not meant for it.
+    """Streams the events after a cursor until the reader disconnects, its token expires, the server closes, or
+    `is_last` is true for an event. `failure` is called before each ping; if it returns a value, that is sent as the
+    event `failed` and the stream ends. The first message is a ping whose id is the cursor, so that a reader can resume
+    even before the first event. Pings follow every five seconds, and advance the id past events that the reader may not
+    see or did not select.
     """
 
     log: Log

@@ -36,7 +36,7 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class BudgetLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The most of each kind; None is no limit. Seconds count from the beginning, whatever is done in them."""
+    """The limit of each kind; None means unlimited. `seconds` is wall-clock time since the budget was opened."""
 
     tokens: int | None = None
     money: float | None = None
@@ -62,12 +62,12 @@ def read_limits(value: dict[str, Any] | None) -> BudgetLimits:
 
 
 def left_of(limit: float | None, used: float) -> float | None:
-    """The rest of a limit, never below 0; None where there is no limit."""
+    """The unused part of a limit, never below 0; None if there is no limit."""
     return None if limit is None else max(tidy(limit - used), 0)
 
 
 def tidy(value: Any) -> Any:
-    """Sums of money without the dust that adding binary fractions leaves."""
+    """Round a float to nine digits, which removes floating-point errors from sums of money."""
     return round(value, 9) if isinstance(value, float) else value
 
 
@@ -79,7 +79,8 @@ NOTHING = Amount()
 
 
 class AgentBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A budget as stored. `reserved` is what calls in flight may take, `lent` what children have been given."""
+    """A budget as stored. `reserved` holds the amounts that calls in flight may use, `lent` the limits lent to
+    children."""
 
     name: str
     started_at: datetime
@@ -119,12 +120,13 @@ class Reservation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def budget_id(by: Principal, name: str) -> str:
-    """The id of a budget's breadcrumb as the caller's owner has it."""
+    """The id of the breadcrumb that stores a budget of the caller's owner."""
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{name}"))
 
 
 def given_back(lender: AgentBudget, ended: AgentBudget) -> AgentBudget:
-    """The parent once a child has ended: what that one spent is spent, the rest is free again."""
+    """The parent after a child has closed: it has spent what the child spent, and the rest of the loan is available
+    again."""
     if ended.name not in lender.lent:
         return lender
     return msgspec.structs.replace(without_child(lender, ended.name), spent=lender.spent + ended.spent)

@@ -51,7 +51,7 @@ class Budgets:
     async def open(
         self, name: str, limits: BudgetLimits, *, by: Principal, parent: str | None = None, session: str | None = None
     ) -> AgentBudget:
-        """Return the budget of that name, created if it is missing: a root, or a child that its parent lends to.
+        """Return the budget of that name, created if it is missing: a root, or a child to which its parent lends.
 
         An existing root gets these limits; its spent amounts stay. Raises BudgetExceeded if the parent has less left
         than `limits`, NotFound if the parent does not exist.
@@ -83,14 +83,14 @@ class Budgets:
     async def reserve(
         self, name: str, key: str, amount: Amount, *, by: Principal, least: Amount | None = None
     ) -> Reservation:
-        """Reserve the most that a call may take. With `least`, a smaller rest is reserved instead if it is at least
-        that much; the reservation says how much. A key with a reservation returns that one. Raises BudgetExceeded and
-        reserves nothing."""
+        """Reserve `amount` for a call. If less is left, but at least `least`, reserve what is left;
+        `Reservation.amount` is the reserved amount. If `key` already has a reservation, return that reservation. Raises
+        BudgetExceeded, and then reserves nothing."""
         changed = await self._change(name, lambda budget: self._with_reservation(budget, key, amount, least), by)
         return Reservation(budget=name, key=key, amount=changed.reserved[key])
 
     async def settle(self, reservation: Reservation, actual: Amount, *, by: Principal) -> AgentBudget:
-        """Replace a reservation by the amount that the call took. Calling it again changes nothing."""
+        """Replace a reservation by the amount that the call used. Calling it again changes nothing."""
         key = reservation.key
 
         def settled(budget: AgentBudget) -> AgentBudget:
@@ -125,7 +125,8 @@ class Budgets:
         raise Conflict(name, expected=0, actual=0)
 
     async def extend(self, name: str, limits: BudgetLimits, *, by: Principal) -> AgentBudget:
-        """Give a root other limits: how to go on where it is used up. Raises NotFound, InvalidInput for a child."""
+        """Replace the limits of a root budget, for example to continue after it was used up. Raises NotFound, and
+        InvalidInput for a child."""
 
         def widened(budget: AgentBudget) -> AgentBudget:
             if budget.parent is not None:
@@ -149,7 +150,8 @@ class Budgets:
         return msgspec.structs.replace(budget, reserved={**budget.reserved, key: granted})
 
     def _with_child(self, budget: AgentBudget, child: str, wanted: BudgetLimits) -> AgentBudget:
-        """The parent once it has lent. A child that it lent to before a crash is not counted again."""
+        """The parent with a loan to `child`. A child that already has a loan, for example from before a crash, is not
+        counted again."""
         if child in budget.lent:
             return budget
         left = budget.left(self._clock.now())
@@ -185,7 +187,8 @@ class Budgets:
         return Amount(**granted)
 
     def _portion(self, budget: AgentBudget, kind: str, wanted: float | None, rest: float | None) -> float | None:
-        """The amount of a kind that a child is lent. Time passes for all at once: a child cannot outlast its parent."""
+        """The amount of a kind to lend to a child. A child never gets more time than its parent has left. Raises
+        BudgetExceeded if another kind is short."""
         if rest is None or wanted is None:
             return wanted if rest is None else rest
         if wanted > rest and kind != "seconds":
@@ -193,7 +196,8 @@ class Budgets:
         return min(wanted, rest)
 
     async def _change(self, name: str, edit: Callable[[AgentBudget], AgentBudget], by: Principal) -> AgentBudget:
-        """Apply an edit to the newest version of a budget, until nobody was quicker. Raises what the edit raises."""
+        """Apply an edit to the newest version of a budget, and retry if another process changed it meanwhile. Raises
+        the errors of the edit, and Conflict after too many retries."""
         async with self._lock(budget_id(by, name)):
             for _ in range(_RETRIES):
                 record, budget = await self._find(name, by)
@@ -224,7 +228,7 @@ class Budgets:
         return budget
 
     async def _close_child(self, parent: str, child: str, by: Principal) -> None:
-        """Also where a crash left a child that was lent to and never made."""
+        """Close a child. If a crash left a loan to a child that was never created, remove the loan."""
         try:
             await self.close(child, by=by)
         except NotFound:
@@ -238,7 +242,7 @@ class Budgets:
         return record, msgspec.convert(record.context, AgentBudget)
 
     def _lock(self, id: str) -> asyncio.Lock:
-        """Tasks of one process wait for each other instead of meeting in conflicts."""
+        """The lock of a budget in this process: tasks wait for each other instead of causing conflicts."""
         lock = self._locks.get(id)
         if lock is None:
             lock = self._locks[id] = asyncio.Lock()

@@ -37,7 +37,7 @@ def wrap_all(agent: Agent, adapters: Sequence[AgentAdapter], config: Mapping[str
 
 
 class _WrappedAgent:
-    """An agent that has the methods of an outer one, and of the inner one those that the outer one lacks."""
+    """An agent with the methods of the outer agent; methods that the outer agent lacks come from the inner one."""
 
     def __init__(self, outer: object, inner: Agent) -> None:
         self._outer = outer

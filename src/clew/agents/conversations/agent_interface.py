@@ -16,13 +16,13 @@ from clew.agents.conversations.steps import Choice, RunStarted, Step
 from clew.catalog.registry import DomainRegistry
 
 Running = Callable[[], AbstractAsyncContextManager[object]]
-"""Does the work of agents while it is open."""
+"""Returns a context manager that runs the agents of this process while it is open."""
 ToolNames = Callable[[], Awaitable[tuple[str, ...]]]
 
 
 class AgentInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A message to an agent, in the named session, else in the focused one, else in a new one. The same `key` sends it
-    once. The tools of the run are called by the workers of a `place`, where one is given."""
+    """A message to an agent, in the named session, else in the focused one, else in a new one. A message with the same
+    `key` is sent only once. If `place` is set, only workers of this place run the tools of the run."""
 
     text: str
     session: str | None = None
@@ -50,12 +50,12 @@ class Agent(Protocol):
 
     @property
     def registry(self) -> DomainRegistry | None:
-        """The domains, those of MCP servers among them, that the agent reaches; None where there are none."""
+        """The domains that the agent can reach, including those of MCP servers; None if there are none."""
         ...
 
     def process(self, input: AgentInput) -> AsyncGenerator[Step, None]:
-        """Send a message and yield its steps: first `RunStarted`, last `Answered` or `GaveUp`. The run goes on when the
-        reader leaves. Raises InvalidInput, NotFound, AccessDenied."""
+        """Send a message and yield its steps: first `RunStarted`, last `Answered` or `GaveUp`. The run continues if the
+        caller stops reading. Raises InvalidInput, NotFound, AccessDenied."""
         ...
 
     async def send(self, input: AgentInput) -> SentMessage:
@@ -67,7 +67,7 @@ class Agent(Protocol):
         ...
 
     def resume(self, sent: SentMessage) -> AsyncGenerator[Step, None]:
-        """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
+        """Like `follow`, for a reader that comes back to a run: leaves out the pieces of an abandoned answer."""
         ...
 
     async def cancel(self, session: str, *, run: str | None = None, reason: str = "cancelled") -> tuple[str, ...]:
@@ -92,7 +92,7 @@ class Agent(Protocol):
         ...
 
     async def capabilities(self) -> AgentCapabilities:
-        """Raises NotFound where nobody defines the agent."""
+        """The abilities of the agent. Raises NotFound if the agent is not defined."""
         ...
 
     async def start(self) -> None:
@@ -113,8 +113,8 @@ class SessionGate(Protocol):
 
 
 class AgentCore:
-    """An agent on the trail. With `running` it works in this process between `start` and `stop`; without, another
-    process does its work. Each message passes the `gate`."""
+    """An agent on the trail. With `running`, its work is done in this process between `start` and `stop`; otherwise
+    another process does it. Each message passes the `gate`."""
 
     def __init__(
         self,

@@ -31,11 +31,11 @@ NO_FAULTS = ("validation", "permission", "budget")
 
 
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent. Latencies are in seconds and, like `error_rate` and `circuit`, those of its newest model calls. One of
-    its workers asked for events at `last_seen`; if that is too long ago, it is not healthy. `waiting` and `dead`
-    are events that it has not handled, or gave up on; `left` is the rest of its newest budget. `problem` says why it
-    cannot work. `mode` says whether a member of the team talks with the user; the `origin` of an agent that comes with
-    Clew is `built-in`."""
+    """One agent. Latencies are in seconds. They, `error_rate` and `circuit` are computed from its newest model calls.
+    `last_seen` is the last time when one of its workers asked for events; if that is too long ago, the agent is not
+    healthy. `waiting` counts the events that it has not handled, `dead` the events that it gave up on. `left` is what
+    is left of its newest budget. `problem` says why it cannot work. `mode` says whether a member of the team talks with
+    the user; the `origin` of an agent that comes with Clew is `built-in`."""
 
     agent_id: str
     description: str = ""
@@ -69,8 +69,8 @@ class AgentStatuses:
         self._models = models
 
     async def call(self, *, by: Principal, built_in: Sequence[AgentDefinition] = ()) -> list[AgentStatus]:
-        """The status of all agents by name, from their newest definitions, and of those `built_in` that have not run
-        yet. Raises AccessDenied."""
+        """The status of all agents, sorted by name: of the newest definition of each, and of the `built_in` agents that
+        have no definition on the trail yet. Raises AccessDenied."""
         page = await self._trail.records.list(Selector(schema_name=self._flow.agent), by=by, limit=MOST)
         newest: dict[str, Breadcrumb] = {}
         for record in page.items:

@@ -1,4 +1,5 @@
-"""Contexts as the doors show them: why each breadcrumb is in one, and the one that a message would get."""
+"""Explanations and previews of contexts, for doors: why a context contains each breadcrumb, and which context a message
+would get."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ from clew.trail.work.correlation import find_run, run_tag
 async def explain_context(
     trail: Trail, flow: Flow, id: str, *, by: Principal, item: str | None = None
 ) -> Explanation | ItemExplanation:
-    """The receipt of a context, or the reason why one breadcrumb is, or is not, in it. `id` is that of a context, or of
-    any breadcrumb of its run. Raises NotFound, and InvalidInput for a context without a receipt."""
+    """The receipt of a context; with `item`, the reason why that breadcrumb is or is not in the context. `id` is the id
+    of the context, or of any breadcrumb of its run. Raises NotFound, and InvalidInput for a context without a
+    receipt."""
     record = await trail.records.get(id, by=by)
     if record.schema_name != flow.context:
         record = await _context_of(trail, flow, record, by)

@@ -45,15 +45,15 @@ DEFAULT_AGENT = AgentConfig().name
 MAX_MESSAGE = 1_000_000
 """Characters of one message."""
 LOOK_EVERY = 2.0
-"""Seconds without an event after which a follower checks whether the run became a dead letter."""
+"""Seconds without an event after which `follow` checks whether an event of the run became a dead letter."""
 MAX_LETTERS = 1_000
 _NAME = 200
 DENY: Choice = "deny"
 
 
 class Conversations:
-    """The conversations of a trail, each call with the rights of a principal. A message gets those of `scopes` that its
-    writer holds."""
+    """The conversations of a trail. Each call uses the rights of its principal. A message gets the scopes that are in
+    `scopes` and that its writer has."""
 
     def __init__(self, trail: Trail, flow: Flow, clock: Clock, *, scopes: frozenset[str] = frozenset()) -> None:
         self._scopes = scopes
@@ -74,9 +74,9 @@ class Conversations:
         key: str | None = None,
         place: str = "",
     ) -> SentMessage:
-        """Write a message for an agent, in the named session, else in the default one, else in a new one. The same
-        `key` for the same agent of an owner writes it once, in the session of the first call. With a `place` the tools
-        of the run are called by the workers that have it.
+        """Write a message for an agent, in the named session, else in the default one, else in a new one. Calls with
+        the same `key`, agent and owner write only one message, in the session of the first call. With a `place`, only
+        workers that have this place run the tools of the run.
 
         Raises InvalidInput (also for a place that no live worker has), TooLarge, AccessDenied, NotFound (unknown
         session or agent), AlreadyExists (the key was used for another message).
@@ -114,7 +114,7 @@ class Conversations:
         return read_agent(page.items[0])
 
     async def follow(self, sent: SentMessage, *, by: Principal) -> AsyncGenerator[Step, None]:
-        """The steps of a run as they happen, up to its end. The run goes on when the reader leaves. Raises
+        """The steps of a run as they happen, up to its end. The run continues if the caller stops reading. Raises
         AccessDenied."""
         by.require("subscribe")
         selector = run_selector(sent.session, sent.run, shown_schemas(self.flow))
@@ -132,19 +132,20 @@ class Conversations:
             yield failed
 
     async def whole(self, step: Step, *, by: Principal) -> Step:
-        """A step for a person: a question for permission with its whole input, unmasked."""
+        """The step as a person sees it: a question for permission gets its complete, unmasked input; other steps are
+        returned unchanged."""
         return await show_whole(self._trail, step, by=inside(by)) if isinstance(step, PermissionAsked) else step
 
     async def resume(self, sent: SentMessage, *, by: Principal) -> AsyncGenerator[Step, None]:
-        """As `follow`, for a run that was left: without pieces of an answer that was never finished."""
+        """Like `follow`, for a reader that comes back to a run: leaves out the pieces of an abandoned answer."""
         head = await self._trail.log.head()
         async with aclosing(self.follow(sent, by=by)) as steps:
             async for step in without_old_pieces(steps, head):
                 yield step
 
     async def cancel(self, session: str, *, by: Principal, reason: str, run: str | None = None) -> tuple[str, ...]:
-        """Cancel the runs of a session that have no answer yet, or the one that is named; returns their ids. Raises
-        NotFound, AccessDenied."""
+        """Cancel all runs of a session that have no answer yet, or only `run`. Return the ids of the cancelled runs.
+        Raises NotFound, AccessDenied."""
         first = await self.sessions.first(session, by=inside(by))
         require_say(first, by)
         runs = await self.sessions.open_runs(session, by=inside(by))
@@ -164,8 +165,8 @@ class Conversations:
         return tuple(each.run for each in wanted)
 
     async def permission(self, request_id: str, *, by: Principal, question: str | None = None) -> PermissionAsked:
-        """The pending question of a request, or the question of this id. Raises NotFound, InvalidInput where a request
-        id has several questions and none is named."""
+        """The question about a request, or the one with the id `question`. Raises NotFound, and InvalidInput if the
+        request id has several questions and `question` is None."""
         asking = Selector(schema_name=self.flow.permission_request, all_tags=(REQUEST_TAG + request_id[:_NAME],))
         page = await self._trail.records.list(asking, by=by, limit=_NAME)
         found = [each for each in page.items if question is None or each.id == question]
@@ -210,7 +211,7 @@ class Conversations:
             raise AlreadyExists("an answer to permission", request_id[:_NAME])
 
     async def find_failure(self, sent: SentMessage, after: int, *, by: Principal) -> RunAbandoned | None:
-        """The end of a run that nobody works on any more, with the reason; None while somebody may."""
+        """The step that ends an abandoned run, with the reason; None while a worker may still handle its events."""
         for letter in await self._trail.dead_letters.list(by=inside(by), limit=MAX_LETTERS):
             if _is_needed(letter.consumer, sent.agent) and run_tag(sent.run) in letter.event.tags:
                 reason = f"{letter.consumer} gave up after {_attempts(letter.attempts)}: {letter.reason}"
@@ -221,7 +222,7 @@ class Conversations:
 async def open_conversations(
     trail: Trail, clock: Clock, *, by: Principal, scopes: frozenset[str] = frozenset()
 ) -> Conversations:
-    """The conversations of an owner; with the names that come with Clew where its trail has none of its own."""
+    """The conversations of an owner. If the trail defines no flow, the schema names that ship with Clew are used."""
     try:
         flow = await read_flow(trail, by=inside(by))
     except NotFound:
@@ -260,7 +261,7 @@ def _attempts(number: int) -> str:
 
 
 def _is_needed(consumer: str, agent: str) -> bool:
-    """Whether a run does not go on without a consumer. Others only listen."""
+    """Whether a run cannot continue without this consumer. Other consumers only listen."""
     return consumer.startswith(("agent/", "tools-runner", "models-runner")) or consumer == f"context/{agent}"
 
 

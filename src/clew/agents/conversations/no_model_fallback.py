@@ -26,8 +26,9 @@ EXAMPLES = 10
 async def find_missing_model(
     trail: Trail, flow: Flow, clock: Clock, models: Models, agent: AgentDefinition, *, by: Principal
 ) -> ModelError | None:
-    """Why an agent has no model, with how to add one; None where it has one, a breadcrumb configures it, or another
-    process that runs has a model. Raises ModelError where one is configured that cannot be used."""
+    """Return the error that says why an agent has no model and how to add one. Return None if it has a model, a
+    breadcrumb configures one, or another running process has one. Raises ModelError if the configured model cannot be
+    used."""
     try:
         models.for_agent(agent.agent_id, agent.model or "")
     except ModelError as error:
@@ -50,12 +51,12 @@ async def ask_instead(catalog: Catalog, text: str, *, by: Principal) -> str:
 
 
 def question_of(text: str) -> Question:
-    """The question that a message is for the catalog."""
+    """The catalog question for a message, which is cut to `MOST` characters."""
     return Question(query=text[:MOST])
 
 
 async def describe_answer(catalog: Catalog, answer: CatalogAnswer, *, by: Principal) -> str:
-    """The markdown of an answer, as above."""
+    """The markdown of an answer of the catalog, as `ask_instead` returns it."""
     if answer.known:
         return "\n".join((*known_lines(answer.notes, answer.text), *map(cited_line, answer.known)))
     if answer.is_relevant:

@@ -18,7 +18,7 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG, PLACE_TAG, find_run, run_tag
 
 MAX_SESSIONS, MAX_LOOK = 200, 10_000
-"""How many sessions are listed at most, and how many of the newest messages are looked at for them."""
+"""The maximum number of sessions in a list, and of the newest messages that are read to find them."""
 MAX_TURNS = 200
 SESSION_TAG = "session:"
 _PAGE = 200
@@ -26,7 +26,7 @@ _TITLE, _NAME = 80, 200
 
 
 class SentMessage(msgspec.Struct, frozen=True, kw_only=True):
-    """A message on the trail, and the run that it starts. `after` is where to follow it from."""
+    """A message on the trail, and the run that it starts. `after` is the log position from which to follow the run."""
 
     id: str
     session: str
@@ -57,7 +57,7 @@ class SessionTurn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Sessions:
-    """Reads sessions. What the caller may not see does not exist for it."""
+    """Reads sessions. Records that the caller may not read are treated as missing."""
 
     def __init__(self, trail: Trail, flow: Flow) -> None:
         self._records = trail.records
@@ -148,7 +148,7 @@ def sent_message(message: Breadcrumb, after: int = 0) -> SentMessage:
 
 
 def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, source: str, place: str = "") -> Draft:
-    """A message for an agent, as it is written: it begins a run of its own, at a place or anywhere."""
+    """The draft of a message for an agent. The message starts a new run, whose tools run at `place` if one is given."""
     return Draft(
         id=id,
         title=title_of(text),
@@ -165,7 +165,7 @@ def message_draft(flow: Flow, text: str, *, id: str, session: str, agent: str, s
 
 
 def title_of(text: str) -> str:
-    """The beginning of a message on one line, without characters that nobody sees."""
+    """The beginning of a message on one line, without invisible characters."""
     line = " ".join(clean(text).split()) or "Message"
     return line if len(line) <= _TITLE else f"{line[: _TITLE - 1]}…"
 

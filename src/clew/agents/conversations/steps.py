@@ -42,7 +42,8 @@ class ContextBuilt(Step, frozen=True, kw_only=True, tag="context"):
 
 
 class AnswerChunk(Step, frozen=True, kw_only=True, tag="text"):
-    """A piece of an answer. The piece of index 0 begins, and begins again where the model is asked once more."""
+    """A piece of an answer. The piece with index 0 starts the answer. If the model call is retried, the pieces start
+    again at 0."""
 
     request_id: str
     index: int
@@ -50,7 +51,7 @@ class AnswerChunk(Step, frozen=True, kw_only=True, tag="text"):
 
 
 class ModelAnswered(Step, frozen=True, kw_only=True, tag="model"):
-    """A model has answered, or has not."""
+    """A model call has ended, with an answer or an error."""
 
     request_id: str
     status: str
@@ -76,8 +77,8 @@ class ToolAnswered(Step, frozen=True, kw_only=True, tag="tool_result"):
 
 
 class PermissionAsked(Step, frozen=True, kw_only=True, tag="permission"):
-    """A tool waits for the user's permission. `input` has the arguments, shortened in the question and whole where a
-    conversation returns it. `pattern` is what a lasting permission would cover."""
+    """A tool waits for the user's permission. `input` has the arguments: shortened as stored in the question, complete
+    when `Conversations` returns the step. `pattern` is what a lasting permission would cover."""
 
     request_id: str
     tool: str
@@ -114,13 +115,13 @@ class Answered(Step, frozen=True, kw_only=True, tag="answer"):
 
 
 class RunAbandoned(Step, frozen=True, kw_only=True, tag="failed"):
-    """The end of a run that nobody works on any more: one of its events is a dead letter."""
+    """The end of an abandoned run: one of its events became a dead letter, so no worker continues it."""
 
     reason: str
 
 
 ENDS = (Answered, RunAbandoned)
-"""After one of these nothing of the run is to come."""
+"""The steps that end a run; no step of the run follows them."""
 
 
 def step_of(event: Event, flow: Flow) -> Step | None:
@@ -146,7 +147,7 @@ def _part_of(schema_name: str | None, flow: Flow) -> str:
 
 
 class _Found:
-    """A breadcrumb as the readers take it: its fields, and what all steps have."""
+    """A breadcrumb as input of the readers: its fields, and the values that all steps share (`head`)."""
 
     def __init__(self, record: Breadcrumb, flow: Flow, seq: int) -> None:
         self.record = record
@@ -263,7 +264,7 @@ _READERS: dict[str, Callable[[_Found], Step | None]] = {
     "stopped": _stopped,
     "answer": _answered,
 }
-"""The part that a schema plays → the step that its breadcrumbs are."""
+"""The role of a schema in the flow → the function that reads its breadcrumbs as steps."""
 
 
 def _text(context: Mapping[str, Any], name: str) -> str:
@@ -284,8 +285,8 @@ def _error(value: Any) -> str:
 
 
 async def without_old_pieces(steps: AsyncIterator[Step], head: int) -> AsyncIterator[Step]:
-    """The steps of a run without the pieces, up to the event `head`, of an answer that was never finished. Where an
-    answer goes on from there, they come with its next piece."""
+    """The steps of a run without stale answer pieces. Pieces up to the event `head` are held back. They are yielded if
+    a later piece continues their answer or their model call ends; otherwise they are dropped."""
     kept: list[AnswerChunk] = []
     async for step in steps:
         if isinstance(step, AnswerChunk) and step.seq <= head:

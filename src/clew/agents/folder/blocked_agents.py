@@ -23,7 +23,7 @@ class BlockedAgent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_blocked_agents(definitions: FolderDefinitions | None, trust: Trust | None = None) -> list[BlockedAgent]:
-    """All of them by name, as of the last look at the files."""
+    """All blocked agents by name, as of the last time the files were read."""
     if definitions is None:
         return []
     agreed = {each.name for each in (trust or Trust.open()).grants(definitions.source.root) if each.kind == AGENT}

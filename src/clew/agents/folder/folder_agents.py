@@ -1,4 +1,5 @@
-"""Agents of a folder's markdown as agents that run: those that the user agreed to, mirrored to the trail."""
+"""Mirrors the agents that a folder defines in markdown to the trail, so that they run, if the user has consented to
+them."""
 
 from __future__ import annotations
 
@@ -23,20 +24,21 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG
 
 FROM_FOLDER = "from:folder"
-"""On definitions that follow files."""
+"""Tag on definitions that are mirrored from files."""
 _LOADING = """## Loading Skills
 
 Load a skill when you need it: `get` on `skills://tools/find` leads to it."""
 _SECTIONS = Sections(hints="never", loaded_skills="never", tools="never")
-"""A definition is the same for all conversations of an agent; each run adds the rest by its hooks."""
+"""The parts of the instructions that a definition leaves out. A definition is shared by all conversations of an agent;
+the hooks add these parts to each run."""
 _NAMESPACE = UUID("6c1b0a1e-4c4f-5f0e-8f29-6c6d1c7f0b21")
 
 
 async def mirror_agents(
     trail: Trail, flow: Flow, definitions: FolderDefinitions, *, by: Principal, reserved: Collection[str] = ()
 ) -> Mirrored:
-    """Make the trail's definitions those of the folder's agents, as its files and the user's consent are now. Agents
-    with `reserved` names are left to their owner."""
+    """Synchronize the definitions on the trail with the folder's agents, according to its current files and the user's
+    consent. Agents with `reserved` names are skipped."""
     drafts = _drafts(flow, definitions, by, reserved)
     return await mirror_files(trail, drafts, Selector(schema_name=flow.agent, all_tags=(FROM_FOLDER,)), by=by)
 

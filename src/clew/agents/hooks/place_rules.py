@@ -20,11 +20,12 @@ from clew.trail.store import Trail
 from clew.trust import Trust
 
 PRIORITY = 60
-"""After history and skills, which come before the messages: rules are the first of all, and the same in each run."""
+"""The hook runs after those for history and skills. Each hook prepends its messages, so the rules come first in the
+prompt."""
 
 
 class PlaceRules:
-    """The rules of one folder. A rule without the user's consent is named, and its text left out."""
+    """The rules of one folder. A rule without the user's consent appears by name only, without its text."""
 
     def __init__(self, rules: Rules, exposures: Exposures, clock: Clock) -> None:
         self._rules = rules
@@ -50,7 +51,7 @@ class PlaceRules:
         return Hook(name="rule_loading", point="pre_prompt", function=add, priority=PRIORITY)
 
     async def before(self, operation: Operation, path: str, *, by: Principal) -> Sequence[str]:
-        """Return the rules of a path that the conversation has not got; none outside of a conversation."""
+        """Return the rules for a path that the conversation has not received yet; nothing outside of a conversation."""
         if by.session is None:
             return ()
         giving = self._giving(by)
@@ -62,7 +63,8 @@ class PlaceRules:
         return render(await self._giving(by).start(intent))
 
     async def _index_documents(self) -> None:
-        """Read the rules of the tree for the search, once, and again when those of the root have changed."""
+        """Read the rules of the tree into the search index: on the first call, and again if the rules of the root have
+        changed."""
         found = tuple((each.path, each.digest, each.documents) for each in await self._rules.get_root_rules())
         if found != self._indexed:
             await self._rules.refresh()

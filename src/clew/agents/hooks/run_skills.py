@@ -26,7 +26,7 @@ REFUSED = "a hook refused it"
 
 
 class RunSkills:
-    """See `Skills`. `open_workspace` gives what the folder offers, `by` is whose agents they are."""
+    """Implements `PromptSkills`. `open_workspace` opens the folder's workspace; `by` is the owner of the agents."""
 
     def __init__(self, open_workspace: Callable[[], Awaitable[Workspace]], by: Principal) -> None:
         self._open = open_workspace
@@ -110,6 +110,6 @@ def _in_prompt(found: AgentSession) -> list[str]:
 
 
 def _starting(found: AgentSession, exposure: Exposure) -> list[str]:
-    """The skills that come when a session begins and are not there yet, as many as it has room for."""
+    """The initial skills that the session has not loaded yet, up to its limit of loaded skills."""
     room = found.terms.max_skills - sum(map(is_skill, exposure.items))
     return first_skills(found.terms, exposure)[: max(room, 0)]

@@ -95,7 +95,7 @@ async def read_mark(trail: Trail, flow: Flow, agent: str, session: str, *, by: P
 async def find_due_compaction(
     trail: Trail, flow: Flow, agent: str, session: str, *, by: Principal
 ) -> HighestFill | None:
-    """The fill at which a compaction was ordered that has not happened yet; None where none is due."""
+    """The fill in percent of an ordered compaction that has not happened yet; None if no compaction is due."""
     mark = await read_mark(trail, flow, agent, session, by=by)
     tags = (f"agent:{agent}", f"session:{session}", "context:compact")
     page = await trail.records.list(Selector(schema_name=flow.checkpoint, all_tags=tags), by=by, limit=_LOOK_BACK)
@@ -104,7 +104,7 @@ async def find_due_compaction(
 
 
 def compacted_draft(flow: Flow, usage: ContextUsage, generation: int) -> Draft:
-    """The record of a compaction. `usage` is that of the shortened conversation; thresholds above it fire again."""
+    """The record of a compaction. `usage` is the usage after the compaction; thresholds above it can fire again."""
     return _record(flow, usage, generation, at=min(100.0, max(0.01, round(usage.percent, 2))), do="compacted")
 
 

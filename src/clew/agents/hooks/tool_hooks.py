@@ -49,12 +49,12 @@ class PolicyDecision(Protocol):
 
 
 Decide = Callable[[AgentDefinition | None, str, Mapping[str, Any], Breadcrumb | None], Awaitable[PolicyDecision]]
-"""Decides on a call of a tool by an agent; the record is the one that the tool was made of."""
+"""Decides whether an agent may call a tool. The last argument is the record that the tool was built from."""
 
 
 def permission_check(trail: Trail, flow: Flow, by: Principal, decide: Decide) -> HookFunction:
-    """Allows a call, asks the user, or refuses it. A lasting permission of the user is not asked again. Raises
-    Abort."""
+    """Allows a call, asks the user, or refuses it. The user is not asked again about a call that a lasting permission
+    covers. Raises Abort."""
 
     async def check(data: ToolData) -> ToolData:
         name = data.tool.name
@@ -86,8 +86,8 @@ def parameter_validation() -> HookFunction:
 
 
 def session_scoping() -> HookFunction:
-    """Binds a call to its session: the principal gets it, and so does a tool that takes a session, whatever the model
-    wrote."""
+    """Binds a call to the session of its request. The session is set on the principal, and it overwrites session
+    arguments that the model wrote."""
 
     async def scope(data: ToolData) -> ToolData:
         session = data.request.session

@@ -26,7 +26,7 @@ GET = "get"
 
 class PermissionDecider:
     """Decides for the agents of one owner. `is_isolated` says whether the sandbox confines every language; otherwise
-    only JavaScript, whose runtime confines it, runs without permission."""
+    only JavaScript runs without permission, because its runtime confines it."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class PermissionDecider:
         return policy
 
     def _is_quiet(self, name: str, arguments: Mapping[str, Any], record: Breadcrumb | None) -> bool:
-        """Whether a tool that no rule matches needs no permission."""
+        """Whether a call needs no permission if no rule matches its tool."""
         built_in = self._toolbox.find_built_in(name)
         if built_in is None:
             return record is not None and self._is_confined(record)

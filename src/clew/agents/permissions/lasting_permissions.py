@@ -84,7 +84,7 @@ async def is_allowed(trail: Trail, flow: Flow, request: Breadcrumb, tool: str, p
 
 
 async def _is_for(trail: Trail, flow: Flow, request: Breadcrumb, given: Sequence[Breadcrumb], by: Principal) -> bool:
-    """Whether permissions for a session count for the user whose message started the run."""
+    """Whether permissions for a session apply to the run: its user gave one of them, or started the session."""
     run_author = await find_run_author(trail, flow, request, by=by)
     if run_author is None:
         return False
@@ -102,8 +102,9 @@ TRIGGER_TAG = "trigger:"
 
 
 async def find_run_author(trail: Trail, flow: Flow, request: Breadcrumb, *, by: Principal) -> str | None:
-    """The user whose message started the run, followed through all agents that called one another. The writer of a
-    request that has no trigger. None where the chain cannot be followed, or another run started this one."""
+    """Return the user whose message started the run; the search follows the chain of agents that called one another.
+    For a request without a trigger, return its writer. Return None if the chain is broken, or another run started this
+    one."""
     for _ in range(MAX_DEPTH + 1):
         trigger = await _trigger_of(trail, request, by)
         if trigger is None:

@@ -28,7 +28,7 @@ from clew.trail.work.correlation import REQUEST_TAG, find_request, find_request_
 from clew.trail.work.handlers import Handler
 
 MAX_SHOWN = 20_000
-"""Characters of an input that a person can be asked about."""
+"""The longest input, in characters, about which a person can be asked."""
 CHANGED = "the request was changed or deleted after the question"
 
 
@@ -77,8 +77,8 @@ class AnsweredQuestions(msgspec.Struct, frozen=True, kw_only=True):
 async def read_answered_questions(
     trail: Trail, flow: Flow, request_ids: Iterable[str], *, by: Principal
 ) -> AnsweredQuestions:
-    """Read the questions about these requests, their answers and responses. An answer older than its question does not
-    count."""
+    """Read the questions about these requests, the answers to the questions, and the responses to the requests. An
+    answer older than its question does not count."""
     questions: dict[str, Breadcrumb] = {}
     answers: dict[str, Breadcrumb] = {}
     responded: set[str] = set()
@@ -111,7 +111,7 @@ async def find_open_question(trail: Trail, flow: Flow, answer: Breadcrumb, *, by
 
 
 async def _about(trail: Trail, flow: Flow, request_ids: Sequence[str], by: Principal) -> AsyncIterator[Breadcrumb]:
-    """Questions, answers and responses of requests, those of one request in order."""
+    """Yield the questions, answers and responses of requests; the records of one request come in order."""
     schemas = (flow.permission_request, flow.permission_answer, flow.response)
     for start in range(0, len(request_ids), MAX_TERMS):
         tags = [f"{REQUEST_TAG}{id}" for id in request_ids[start : start + MAX_TERMS]]
@@ -131,7 +131,7 @@ async def find_subject(trail: Trail, question: Breadcrumb, *, by: Principal) -> 
 
 
 async def show_whole(trail: Trail, asked: PermissionAsked, *, by: Principal) -> PermissionAsked:
-    """The question with the whole input. A question whose request was changed can only be denied."""
+    """The question with the complete input. If the request was changed or deleted, the user can only deny it."""
     try:
         question = await trail.records.get(asked.id, by=by)
     except NotFound:

@@ -26,9 +26,9 @@ class _Circuit(msgspec.Struct, kw_only=True):
 class Breaker:
     """One circuit for each name, in this process.
 
-    After `failures` failures in a row a circuit is open, and nothing may pass. After `cool_down` seconds it is half
-    open: one probe may pass, whose success closes it and whose failure opens it again. A probe of which nothing is
-    heard for another `cool_down` does not count.
+    After `failures` consecutive failures a circuit is open and rejects all calls. After `cool_down` seconds it is half
+    open and lets one probe call pass: success closes it, failure opens it again. If a probe reports no outcome for
+    another `cool_down`, the next call may be the probe.
     """
 
     def __init__(self, clock: Clock, *, failures: int = FAILURES, cool_down: float = COOL_DOWN) -> None:
@@ -58,7 +58,8 @@ class Breaker:
         return max(0.0, self._cool_down - self._since(since))
 
     def enter(self, name: str) -> bool:
-        """Whether a call may pass now. In the half-open state it is the probe: report its outcome."""
+        """Whether a call may pass now. In the half-open state the call becomes the probe, and the caller must report
+        its outcome."""
         if self.wait(name) > 0:
             return False
         if self.state(name) == "half_open":

@@ -1,6 +1,6 @@
 """Records of failed calls: the response to the caller, and an error record for the repair.
 
-Every error is of one of five classes, by which guides to it are found.
+Each error belongs to one of five classes, which are used to look up guides to it.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ CLASSES: tuple[ErrorClass, ...] = ("timeout", "permission", "runtime", "config",
 
 MAX_STACK = 4_000
 MAX_INPUT = 8_000
-"""Bytes of JSON. A longer input is cut; the request has all of it."""
+"""The maximum size of a recorded input in bytes of JSON. A longer input is truncated; the request has the complete
+input."""
 MAX_MESSAGE = 1_000
 _MARGIN = 4_000
 """Masking reads this much beyond a cut, so that it finds a secret that the cut would split."""
@@ -67,7 +68,7 @@ _BY_KIND: Mapping[str, ErrorClass] = {
     "auth": "config",
     "too_long": "validation",
 }
-"""Error kinds of models and tools → the class. Others are runtime errors."""
+"""Maps the error kinds of models and tools to error classes. Other kinds are runtime errors."""
 _SEVERITY: Mapping[ErrorClass, str] = {
     "timeout": "error",
     "permission": "warning",

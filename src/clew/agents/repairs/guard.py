@@ -36,8 +36,8 @@ class Guard:
         *,
         fallback: Callable[[], Awaitable[Result]] | None = None,
     ) -> Result:
-        """Returns the result of the call, or raises its error. While the circuit is open: what the fallback returns,
-        and without one CircuitOpen."""
+        """Return the result of the call, or raise its error. While the circuit is open, return the result of `fallback`
+        instead, or raise CircuitOpen if there is no fallback."""
         if not self.breaker.enter(name):
             if fallback is not None:
                 return await fallback()
@@ -64,5 +64,5 @@ class Guard:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error means that the called tool or model is broken, and not that the call was wrong."""
+    """Whether an error counts against the called tool or model. Invalid calls, denials and exceeded budgets do not."""
     return not isinstance(error, BudgetExceeded) and classify(error) not in ("validation", "permission")

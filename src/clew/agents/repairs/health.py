@@ -26,7 +26,7 @@ class CallStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def measure(calls: Sequence[tuple[float, bool]]) -> CallStats:
-    """The figures of calls, each given by its seconds and whether it went well."""
+    """The statistics of calls. Each call is a pair of its duration in seconds and whether it succeeded."""
     latencies = sorted(seconds for seconds, _ in calls)
     failed = sum(not is_well for _, is_well in calls)
     return CallStats(

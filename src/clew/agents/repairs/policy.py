@@ -24,7 +24,7 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import run_tag
 
 WANTED = "repair:wanted"
-"""On the record of an error that the debugger is to look at."""
+"""Tag on error records that the debugger handles."""
 GAVE_UP, TRIED = "gave_up", "tried"
 _REPAIRS_TAG = "repairs:"
 _LOOK_BACK = 100
@@ -38,7 +38,7 @@ class RepairChain(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepairVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether an error is to be repaired, at which attempt, and if not why."""
+    """Whether to repair an error, the number of the attempt, and the reason if it is not repaired."""
 
     wanted: bool
     attempt: int = 0
@@ -73,7 +73,8 @@ class RepairPolicy:
         return drafts
 
     async def judge(self, tool: Breadcrumb | None, error: BaseException) -> RepairVerdict:
-        """Only a tool that its owner wrote is repaired, not one of Clew's; and only where its code failed."""
+        """Decide whether a failure starts a repair. Only tools written by the owner are repaired, not the tools of
+        Clew, and only if their code failed."""
         if self._repairs.attempts == 0:
             return RepairVerdict(wanted=False, reason="repairs are switched off")
         if not is_of_code(error):
@@ -94,7 +95,8 @@ class RepairPolicy:
         return RepairVerdict(wanted=True, attempt=len(errors) + 1)
 
     async def _chain(self, tool: Breadcrumb) -> RepairChain:
-        """Back from the present version, as far as repairs made it."""
+        """The chain of repairs that led to the current version, found by walking back to the version that the owner
+        wrote."""
         selector = Selector(schema_name=self._repairs.fix, all_tags=(repair_tag(tool.id),))
         fixes = (await self._trail.records.list(selector, by=self._by, limit=_LOOK_BACK)).items
         version, is_given_up = tool.version, False
@@ -106,7 +108,7 @@ class RepairPolicy:
         return RepairChain(start=version, is_given_up=is_given_up)
 
     async def _wanted(self, tool: Breadcrumb, chain: RepairChain) -> Sequence[Breadcrumb]:
-        """The errors of a chain that the debugger was called for."""
+        """The errors of a chain that were sent to the debugger."""
         matches = (
             ContextMatch(path="tool_breadcrumb_id", value=tool.id),
             ContextMatch(path="tool_version", op="gte", value=chain.start),
@@ -124,7 +126,8 @@ class RepairPolicy:
         return False
 
     async def _give_up(self, tool: Breadcrumb) -> None:
-        """Write the record before the change, so that a crash in between loses neither."""
+        """End the repairs of a tool and restore the owner's version. The record is written first, so that a crash in
+        between loses neither."""
         start = (await self._chain(tool)).start
         restores = start != tool.version
         await self._trail.records.create(self._gave_up(tool, start, restores), by=self._by)
@@ -164,5 +167,5 @@ def is_of_code(error: BaseException) -> bool:
 
 
 def with_code(tool: Breadcrumb, code: str) -> dict[str, Any]:
-    """The tool with other code, and with the permissions and limits of its owner."""
+    """The context of the tool with its code replaced; permissions and limits stay unchanged."""
     return {**tool.context, "code": code}

@@ -13,11 +13,11 @@ from clew.trail.bootstrap import piece_id
 from clew.trail.store import Trail
 
 KEY = "system/reliability"
-"""Under which they are set up."""
+"""The key of the settings in the bootstrap."""
 
 
 class NoteResults(msgspec.Struct, frozen=True, kw_only=True):
-    """The schema of each thing that is made of a note."""
+    """The schema of each result that the note processor makes from a note."""
 
     tags: str
     summary: str
@@ -26,8 +26,8 @@ class NoteResults(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Repairs(msgspec.Struct, frozen=True, kw_only=True):
-    """The agent that repairs tools, the limit of repairs in a row, and the schema of their record. No attempts means
-    nobody does."""
+    """The agent that repairs tools, the limit of repairs in a row, and the schema of their record. With `attempts` 0
+    repairs are switched off."""
 
     agent: str
     attempts: Annotated[int, Meta(ge=0, le=20)]

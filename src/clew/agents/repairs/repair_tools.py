@@ -1,5 +1,5 @@
 """Repairing a tool: the two tools of the debugger. A repair is new code and nothing else: permissions, limits and
-schema stay as the owner wrote them. The input that failed is run again at once, where that can do no harm.
+schema stay as the owner wrote them. The failed input runs again at once if that can do no harm.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _SHOWN = ("name", "description", "language", "code", "input_schema", "output_sch
 
 
 class FixedTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A written repair. `request` runs the input again; None where that could do harm."""
+    """A written repair. `request` is the id of the request that runs the failed input again; None if that could do
+    harm."""
 
     tool: str
     version: int
@@ -52,9 +53,11 @@ class ToolRepairs:
         return {"error": mask_values(error.context), "tool": shown, "version": failed.version}
 
     async def apply_fix(self, error_id: str, code: str, explanation: str, *, by: Principal) -> FixedTool:
-        """Write the next version of the tool that failed, a record of why, and a request that tries it.
+        """Write the next version of the failed tool, a record that explains the repair, and a request that tries the
+        new version.
 
-        Raises InvalidInput where the error is not to be repaired, the code is no other, or the tool has changed since.
+        Raises InvalidInput if the error does not wait for a repair, the code is unchanged, or the tool has changed
+        since the error.
         """
         error = await self._error(error_id, by)
         failed = await self._tool(error, by)
@@ -123,7 +126,8 @@ class ToolRepairs:
         )
 
     async def _try_again(self, error: Breadcrumb, failed: Breadcrumb, by: Principal) -> str | None:
-        """A request that runs the failed input again, with the rights of the first requester."""
+        """Write a request that runs the failed input again, with the rights of the original requester, and return its
+        id. None if that could do harm."""
         if not is_harmless(failed.context):
             return None
         request_id = f"try.{error.id}"
@@ -156,7 +160,7 @@ def is_harmless(tool: Mapping[str, Any]) -> bool:
 
 
 def repair_tools(healing: ToolRepairs) -> tuple[Tool, ...]:
-    """The tools of the debugger. They work on the error that started its run only."""
+    """The tools of the debugger. They work only on the error that started the debugger's run."""
 
     @tool(searchable=False, effects=Effects(reads_only=True, repeats_safely=True, reaches_out=False))
     async def read_failed_tool(context: ToolContext) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """The worker pool: how many calls of models and of tools run at a time on one trail, over all sessions and processes.
 
-The trail itself keeps the limits (`ClaimLimits`): a call holds a seat by its claim, sessions take turns, and a call of
-the second lane comes after the calls of the first one. Calls of models and of tools have a queue each, so that long
-calls of one kind do not block the other.
+The trail itself keeps the limits (`ClaimLimits`): each claimed call occupies a seat, sessions take turns, and calls of
+the second lane wait for those of the first. Model calls and tool calls have separate queues, so that long calls of one
+kind do not block the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clew.trail.work.correlation import LANE_TAG
 MODELS, RUNNER = "models-runner", "tools-runner"
 """The queues of model requests and of all others."""
 WORK_LANE = LANE_TAG + "work"
-"""Tag of runs that nobody waits for in front of a screen."""
+"""Tag of background runs: no user waits for their result."""
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):

@@ -39,7 +39,7 @@ yours."""
 
 
 class Deferred(GuidedContent, frozen=True, kw_only=True):
-    """A result that arrives later; `drafts` are written now."""
+    """The content of a tool whose result arrives later. `drafts` are written now and start the work."""
 
     drafts: tuple[Draft, ...]
 
@@ -79,7 +79,8 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
                 raise AccessDenied(f"lend {name}", [f"a tool that {parent.agent_id} has"])
 
     async def _lend(name: str, limits: BudgetLimits, context: ToolContext) -> str | None:
-        """Raises BudgetExceeded where the rest of the caller's budget is smaller."""
+        """Open the budget of the called agent and return its name; None if neither the caller nor the call has a limit.
+        Raises BudgetExceeded if the caller has less left than `limits`."""
         lender = await budget_of(context.by.agent_id, context)
         if lender is None:
             if limits == BudgetLimits():

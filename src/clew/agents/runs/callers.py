@@ -1,5 +1,5 @@
-"""The agent that called another one, as recorded in the definition of the called agent. It decides policy, tools and
-budget."""
+"""The agent that called another one, as recorded in the definition of the called agent. The caller limits the policy,
+the tools and the budget of the called agent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from clew.context.definition import AgentDefinition
 
 MAX_DEPTH = 8
-"""How many agents may have called one another."""
+"""The maximum length of a chain of agents that called one another."""
 _FIELD = "called_by"
 
 FindAgent = Callable[[str], Awaitable[AgentDefinition | None]]
@@ -31,8 +31,8 @@ def caller_metadata(caller: CallingAgent) -> dict[str, Any]:
 
 
 def find_caller(metadata: Any) -> CallingAgent | None:
-    """The caller in the metadata of a definition, None for an agent that nobody called. A caller that cannot be read is
-    an unknown one, so that the agent may do nothing rather than everything."""
+    """The caller in the metadata of a definition; None if the agent was not called by another one. Unreadable metadata
+    counts as an unknown caller, so that the agent may do nothing rather than everything."""
     found = metadata.get(_FIELD) if isinstance(metadata, Mapping) else None
     if found is None:
         return None
@@ -43,7 +43,8 @@ def find_caller(metadata: Any) -> CallingAgent | None:
 
 
 async def walk_callers(agent: AgentDefinition, find_agent: FindAgent) -> AsyncIterator[AgentDefinition | None]:
-    """The callers of an agent, its own first; None in the place of one that is gone, and of one too far up."""
+    """Yield the callers of an agent, the direct caller first. The last item is None if a caller no longer exists or the
+    chain is longer than `MAX_DEPTH`."""
     for _ in range(MAX_DEPTH):
         caller = find_caller(agent.metadata)
         if caller is None:

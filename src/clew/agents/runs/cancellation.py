@@ -55,7 +55,8 @@ class RunCancellation:
         return bool((await self._trail.records.list(selector, by=self._by, limit=1)).items)
 
     async def work(self, run: str, do: Callable[[], Awaitable[Result]]) -> Result:
-        """Work for a run. Raises RunCancelled if the run was cancelled before or is cancelled meanwhile."""
+        """Run `do` as part of a run and return its result. Raises RunCancelled if the run was cancelled before or is
+        cancelled meanwhile."""
         task = asyncio.create_task(self._unless_cancelled(run, do))
         self._under_way[run].add(task)
         try:
@@ -79,7 +80,7 @@ class RunCancellation:
 
 
 async def cancel_called(trail: Trail, flow: Flow, cancellation: Breadcrumb, *, by: Principal) -> list[Draft]:
-    """The cancellations of the agents that a cancelled run has called."""
+    """The drafts that cancel the runs of the agents that a cancelled run has called."""
     selector = Selector(schema_name=flow.message, all_tags=(CALLED_TAG + (find_run(cancellation) or cancellation.id),))
     called = await trail.records.list(selector, by=by, limit=MOST_CALLED)
     return [

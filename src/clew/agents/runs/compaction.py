@@ -1,5 +1,5 @@
-"""Compaction of a run: when a threshold orders it, the next request begins anew with the opening of the run, a summary
-of its steps, and its last steps as they are. No model takes part, and the records of the run stay.
+"""Compaction of a run: when a threshold orders it, the next request starts a new prompt from the opening of the run, a
+summary of its steps, and its last steps unchanged. It uses no model, and the records of the run stay.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OpenItems = Callable[[str, str], Awaitable[str]]
 
 
 class CompactedRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The messages of the shortened conversation, and the record that says so."""
+    """The messages of the shortened conversation, and the record of the compaction."""
 
     messages: tuple[Message, ...]
     record: Draft
@@ -90,7 +90,7 @@ def build_messages(state: RunState, room: int, open_items: str = "") -> tuple[Me
 
 
 def summarise(turns: Sequence[ModelTurn]) -> str:
-    """The steps, a few lines each, newest kept where they are too long."""
+    """The steps, a few lines each. If the summary gets too long, the oldest steps are left out."""
     lines: list[str] = []
     size = 0
     for turn in reversed(turns):
@@ -114,7 +114,7 @@ def _step(turn: ModelTurn) -> str:
 
 
 def _last_turns(turns: Sequence[ModelTurn], room: int) -> list[ModelTurn]:
-    """The last turns that fit, always without a gap; none where even the last one is too long."""
+    """The last consecutive turns that fit; empty if even the last turn is too long."""
     kept: list[ModelTurn] = []
     for turn in reversed(turns[-KEPT_TURNS:]):
         room -= _turn_tokens(turn)

@@ -63,7 +63,8 @@ class UniversalExecutor:
         retry: RetryPolicy | None = None,
         agent_id: str | None = None,
     ) -> list[Handler]:
-        """A durable handler for each trigger. The first one has the name itself, the others a number behind it."""
+        """A durable handler for each trigger. The first one is named `name`, the others `name/1`, `name/2` and so
+        on."""
         triggers = [each for each in self._subscriptions if each.role == "trigger"]
         return [
             Handler(
@@ -80,8 +81,9 @@ class UniversalExecutor:
 
 
 def inherit(draft: Draft, trigger: Breadcrumb) -> Draft:
-    """The draft with the session, the run and the scopes of its trigger, unless it names its own. So an output is never
-    visible to more people than its trigger. The bare run tag means that the draft starts a run of its own."""
+    """The draft with the session, the run and the scopes of its trigger, unless the draft names its own. An output
+    without scopes of its own is therefore visible only to those who may see its trigger. A bare run tag means that the
+    draft starts a new run."""
     own = {tag.partition(":")[0] for tag in draft.tags}
     missing = [tag for tag in inherited_tags(trigger) if tag.partition(":")[0] not in own]
     tags = tuple(tag for tag in (*draft.tags, *missing) if tag != RUN_TAG)

@@ -15,11 +15,11 @@ import msgspec
 from clew.trail.model.breadcrumb import encode_canonical
 
 REPEATS = 3
-"""So often the same may happen, the first time included."""
+"""The number of equal cycles in a row, the first included, that counts as a loop."""
 MAX_PERIOD = 4
-"""So many turns a cycle may have and still be found."""
+"""The maximum length of a detected cycle, in turns."""
 LOOK_BACK = REPEATS * MAX_PERIOD
-"""More of the last turns need not be given."""
+"""The number of last turns that are enough to find a loop."""
 
 
 class CompletedCall(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ def fingerprint(calls: Sequence[CompletedCall], text: str = "") -> str:
 
 
 def find_loop(turns: Sequence[str]) -> Loop | None:
-    """The loop that the last of these fingerprints end in, the one of the shortest period; None where there is none."""
+    """The loop with the shortest period at the end of these fingerprints; None if there is none."""
     for period in range(1, MAX_PERIOD + 1):
         repeats = _count_repeats(turns, period)
         if repeats >= REPEATS:
@@ -60,7 +60,7 @@ def find_loop(turns: Sequence[str]) -> Loop | None:
 
 
 def _count_repeats(turns: Sequence[str], period: int) -> int:
-    """How often the last `period` turns come one after the other at the end, themselves included."""
+    """How many times in a row the last `period` turns occur at the end, including the last occurrence."""
     last, repeats = turns[-period:], 0
     end = len(turns)
     while end >= period and turns[end - period : end] == last:

@@ -83,7 +83,8 @@ class ModelCalls:
     async def _reserve(
         self, budget: str | None, key: str, prompt: ModelPrompt, asked: ModelRequest, info: ModelInfo
     ) -> Reservation | None:
-        """Reserve the most that a call may take. A call whose prompt alone is larger than the rest is refused."""
+        """Reserve the most that a call may take. A call is refused if its prompt alone is larger than the rest of the
+        budget."""
         if budget is None:
             return None
         read = sum(estimate_tokens(each.content) for each in prompt.messages)

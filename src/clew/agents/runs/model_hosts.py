@@ -16,7 +16,8 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 LIFETIME = timedelta(minutes=10)
-"""A process that gave no sign of life for this long is gone. It bounds the trust in a host of another machine."""
+"""A process without a sign of life for this long counts as gone. Only this time reveals that a process on another
+machine has died."""
 RENEWAL = LIFETIME.total_seconds() / 3
 KEPT = timedelta(days=1)
 """The record of a process that died expires after this time."""
@@ -38,8 +39,8 @@ class ModelHosts:
         self.has_model = has_model
 
     async def announce(self) -> None:
-        """Give a sign of life, and write the record of this process where there is none. A process without a model does
-        neither."""
+        """Renew the sign of life of this process, and write its record if there is none. Do nothing in a process
+        without a model."""
         if not self.has_model:
             return
         await self._presence.renew()
@@ -77,8 +78,8 @@ class ModelHosts:
 async def has_model_host(
     trail: Trail, flow: Flow, clock: Clock, *, by: Principal, beside: Breadcrumb | None = None
 ) -> bool:
-    """Whether a process that runs, `beside` the one of this record, has a model. Records of other writers than Clew
-    do not count."""
+    """Whether a running process has a model, apart from the process of the record `beside`. Only records that Clew
+    wrote count."""
     page = await trail.records.list(Selector(schema_name=flow.host), by=by, limit=_LIMIT)
     own = beside.id if beside is not None else None
     names = [

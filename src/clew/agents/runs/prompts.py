@@ -103,10 +103,10 @@ async def rebuild_prompt(
     known: Mapping[str, Breadcrumb] | None = None,
     deleted: str | None = None,
 ) -> ModelPrompt:
-    """The prompt of a model request, now or years later. `known` are records of its run that were read before;
-    `deleted` stands in place of a text that was deleted.
+    """Rebuild the prompt of a model request, byte for byte. `known` are records of its run that were already read.
+    `deleted` replaces texts that were deleted.
 
-    Raises InvalidInput for a request to another tool, without `deleted` NotFound where a text was deleted.
+    Raises InvalidInput for a request to another tool, and NotFound if a text was deleted and `deleted` is not given.
     """
     if known is None:
         known = await read_run(trail, flow, find_run(request) or "", by=by)
@@ -144,7 +144,7 @@ async def _chain(
 async def _fill(
     trail: Trail, message: Message, known: Mapping[str, Breadcrumb], by: Principal, deleted: str | None
 ) -> Message:
-    """The message with the text of the record that it refers to, or `deleted` where that is gone."""
+    """The message with the text of the record that it refers to, or with `deleted` if the record no longer exists."""
     source = message.source
     if source is None:
         return message

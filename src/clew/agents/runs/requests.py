@@ -137,19 +137,19 @@ def response_draft(
 
 
 def find_author(answer: Breadcrumb) -> str:
-    """The agent that wrote an answer; empty where it names none."""
+    """The agent that wrote an answer; empty if the answer names none."""
     return author_of(answer.context)
 
 
 def author_of(answer: Mapping[str, Any]) -> str:
-    """As `find_author`, of the content of an answer."""
+    """Like `find_author`, for the context of an answer."""
     creator = answer.get("creator")
     name = creator.get("agent_id") if isinstance(creator, dict) else None
     return name if isinstance(name, str) else ""
 
 
 def with_own_id(request: Breadcrumb) -> Breadcrumb:
-    """The request with the id of its record instead of one that another request has."""
+    """The request with its record id as request id, because another request already uses the original id."""
     tags = tuple(tag for tag in request.tags if not tag.startswith(REQUEST_TAG))
     context = {name: value for name, value in request.context.items() if name != "requestId"}
     return msgspec.structs.replace(request, tags=tags, context={**context, "request_id": request.id})

@@ -36,7 +36,7 @@ from clew.trail.work.handlers import Handler
 MAX_HOPS = 16
 """The hop limit: a run this many hops from the first one does not start."""
 MAX_RUNS = 100
-"""How many runs may descend from one."""
+"""How many runs may descend from one message."""
 BEGUN_TAG = "begun:"
 """Tag on the first record of a run that another run started: the root of the chain."""
 ENDED_EARLY = ("stopped", "cancelled")
@@ -124,7 +124,8 @@ def bounded(
     judge: Callable[[Breadcrumb], Awaitable[StartVerdict]],
     name_of: Callable[[Breadcrumb], str],
 ) -> Handler:
-    """The handler within the limits. A refusal with a reason is written under the name of the agent."""
+    """Wrap a handler so that `judge` decides whether it may start a run. A refusal with a reason is recorded under the
+    name that `name_of` returns."""
 
     async def handle(event: Event, deps: Any) -> Sequence[Draft] | None:
         trigger = event.breadcrumb
@@ -167,7 +168,7 @@ def begun(drafts: list[Draft], trigger: Breadcrumb) -> list[Draft]:
 
 
 def refused(draft: Draft, trigger: Breadcrumb, name: str) -> Draft:
-    """The record of a refused run, written once for each root."""
+    """The record of a refused run. It is written once for each agent or workflow and root."""
     root = find_root(trigger)
     key = hashlib.blake2b(f"{name}\0{root}".encode(), digest_size=16).hexdigest()
     told = _with_tags(draft, (run_tag(trigger.id), f"{HOP_TAG}{MAX_HOPS}", ROOT_TAG + root, *trigger.session_tags))

@@ -1,7 +1,7 @@
 """The records of runs, read incrementally: a worker reads each record of a run once, and then only changes.
 
-The trail alone holds the state of a run. This is a cache that any worker can rebuild. The event log brings it up to
-date, so that a deleted record leaves it before the next prompt.
+The trail alone holds the state of a run. The copies here are a cache that any worker can rebuild. Events of the log
+update the cache, so that a deleted record leaves it before the next prompt.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import REQUEST_TAG, find_request_id, run_tag
 
 MAX_AGE = timedelta(minutes=10)
-"""After this time a run is read anew, so that records which have expired leave the copy."""
+"""After this time a run is read again from the trail, so that expired records leave the cache."""
 MAX_BYTES = 32_000_000
 _PAGE = 500
 _MAX_EVENTS = 5_000
-"""After more events than these on the trail, reading the run anew is cheaper."""
+"""If the log has more new events than this, the run is read again from the trail, which is cheaper."""
 _KEPT_FIELDS = ("request_id", "requestId", "tool", "status")
 """Fields of a tool response that do not come from the tool."""
 _RECORD_BYTES = 2_000
-"""About what a record takes in memory beside its content."""
+"""The approximate memory of a record in bytes, without its content."""
 
 DELETED = "(This text was deleted.)"
-"""What a model reads in the place of a deleted text."""
+"""The text that a model reads in place of a deleted one."""
 
 Records = Mapping[str, Breadcrumb]
 """Records by id, oldest first."""
@@ -56,7 +56,7 @@ class _Copy:
         self.records[record.id] = record
 
     def remove(self, id: str, *, is_replaced: bool = False) -> None:
-        """Remove a record; one that is replaced keeps its place in the order."""
+        """Remove a record. With `is_replaced` it keeps its position, for the record that replaces it."""
         if (known := self.records.get(id)) is not None:
             self.size -= _size_of(known)
             if not is_replaced:
@@ -92,7 +92,7 @@ class RunRecords:
         return copy.records
 
     async def _update(self, copy: _Copy, run: str) -> bool:
-        """Apply the events since the last reading; False where the run has to be read anew."""
+        """Apply the events since the last read. Return False if the run must be read again from the trail."""
         head = await self._trail.log.head()
         if self._clock.now() - copy.read_at > MAX_AGE or not 0 <= head - copy.seq <= _MAX_EVENTS:
             return False
@@ -129,7 +129,8 @@ async def _read_copy(trail: Trail, flow: Flow, run: str, now: datetime, *, by: P
 
 
 async def _add_deleted_responses(copy: _Copy, trail: Trail, flow: Flow, run: str, by: Principal) -> None:
-    """Put an empty response in the place of each deleted one that a turn waits for. Only the log still has them."""
+    """Add an empty response for each deleted response that a turn waits for. Deleted responses are found only in the
+    log."""
     waiting = _waiting_requests(flow, copy.records)
     if not waiting:
         return
@@ -148,7 +149,7 @@ async def _add_deleted_responses(copy: _Copy, trail: Trail, flow: Flow, run: str
 
 
 def _waiting_requests(flow: Flow, records: Records) -> dict[str, Breadcrumb]:
-    """The tool requests of turns that have no response, by the tag that the response would have; oldest first."""
+    """The tool requests of turns that have no response, keyed by the tag that the response would have; oldest first."""
     waiting = {
         f"{REQUEST_TAG}{find_request_id(each) or each.id}": each
         for each in records.values()

@@ -1,4 +1,4 @@
-"""The breadcrumb that a run leaves when it is stopped before its answer: why, and how to go on."""
+"""The breadcrumb that records why a run was stopped before its answer, and how to continue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Why = Literal["budget", "no_progress", "max_turns", "refused", "error"]
 
 
 class Stop(msgspec.Struct, frozen=True, kw_only=True):
-    """Why a run ends early, in one word and in one line, and what its user can do to go on."""
+    """Why a run ends early, as one word and as one line, and how the user can continue."""
 
     why: Why
     detail: str
@@ -43,7 +43,7 @@ def stop_for_turns(turns: int) -> Stop:
 
 
 def stopped_draft(flow: Flow, stop: Stop, *, agent: str, tags: tuple[str, ...] = ()) -> Draft:
-    """`tags` are those of the session and the run."""
+    """The record of a stopped run. `tags` are the tags of the session and the run."""
     return Draft(
         title=f"{agent} was stopped: {stop.detail}"[:200],
         schema_name=flow.stopped,

@@ -56,11 +56,11 @@ from clew.trail.work.correlation import PLACE_TAG, REQUEST_TAG, find_request_id,
 from clew.trail.work.handlers import Handler
 
 UNASKED_SECONDS = 60.0
-"""Time limit of a tool from the trail that runs without a permission of the user."""
+"""Time limit in seconds of a tool that is defined by a breadcrumb and runs without asking the user."""
 ATTEMPTS = 3
-"""How often a call with a transient failure is tried in all."""
+"""The total number of attempts at a call that fails with a transient error."""
 PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
-"""Beyond the attempts at a call: failures of the storage."""
+"""The retry policy of the handlers. It covers failures of the storage, in addition to the attempts at a call."""
 
 MAX_WHY = 500
 
@@ -99,8 +99,8 @@ def model_handlers(deps: ToolDeps) -> list[Handler]:
 
 
 def tools_handlers(deps: ToolDeps) -> list[Handler]:
-    """The handlers of requests to tools, and of the answers of users to questions for permission; those of each place
-    of this process have a queue of their own."""
+    """The handlers of tool requests and of the user's answers to questions for permission. Each place of this process
+    has its own queue."""
     withdrawn = deleted_question_handler(f"{RUNNER}/withdrawn", deps.trail, deps.flow, by=deps.by, retry=PATIENCE)
     placed = [each for place in deps.places for each in _tools_handlers(queue_of(place), deps, place)]
     return [*_tools_handlers(RUNNER, deps, None), withdrawn, *placed]
@@ -123,14 +123,15 @@ def _request_handlers(
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"], place: str | None) -> Subscription:
-    """The subscription to model requests, or to all others, of all places or of one."""
+    """The subscription to model requests (`op` is "eq") or to all other requests ("ne"), of one place or, if `place` is
+    None, of all."""
     match = ContextMatch(path="tool", op=op, value=flow.model_tool)
     tags = (TOOLS,) if place is None else (TOOLS, PLACE_TAG + place)
     return Subscription(schema_name=flow.request, all_tags=tags, context_match=(match,))
 
 
 class ToolsRunner:
-    """Runs tools, one event at a time: those of one place, or those that have none."""
+    """Runs tool calls, one event at a time: the calls of one place, or the calls without a place."""
 
     def __init__(self, deps: ToolDeps, place: str | None = None) -> None:
         self.place = place
@@ -145,7 +146,7 @@ class ToolsRunner:
         return await self._respond(trigger, event, permitted=None)
 
     def on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
-        """The response in place of one that cannot be written. The call is not repeated."""
+        """The error response for a result that cannot be stored. The call is not repeated."""
         record = event.breadcrumb
         if record is None:
             return ()
@@ -169,13 +170,13 @@ class ToolsRunner:
         return await self._respond(request, event, permitted=str(trigger.context.get("answer") or "deny"))
 
     def _is_elsewhere(self, record: Breadcrumb) -> bool:
-        """Whether other workers handle a request: those of its place. Calls of models have no place."""
+        """Whether a request belongs to the workers of another place. Model calls have no place."""
         is_model = record.context.get("tool") == self._flow.model_tool
         return not is_model and find_place(record) != self.place
 
     async def _leave(self, record: Breadcrumb, event: Event) -> Sequence[Draft]:
-        """Leave a request to the queue of its place. Where no worker had the place when the request was made, no queue
-        has it, and it is refused."""
+        """Leave a request to the queue of its place. If the place had no queue when the request was made, refuse the
+        request."""
         place = find_place(record)
         if place is None or self.place is not None:
             return ()
@@ -184,8 +185,8 @@ class ToolsRunner:
         return await self.refuse(event, place, refusal(place))
 
     async def refuse(self, event: Event, place: str, why: str) -> Sequence[Draft]:
-        """The response to a call that no worker can make: that of a request, or of the one that the answer of a user is
-        about."""
+        """The error response to a call that no worker can make. `event` is the request of the call, or the user's
+        answer to the question about it."""
         record = event.breadcrumb
         if record is not None and record.schema_name == self._flow.permission_answer:
             record = await find_open_question(self._deps.trail, self._flow, record, by=self._deps.by)
@@ -201,7 +202,7 @@ class ToolsRunner:
         return bool((await self._deps.trail.records.list(selector, by=self._deps.by, limit=1)).items)
 
     async def _respond(self, record: Breadcrumb, event: Event, permitted: str | None) -> Sequence[Draft]:
-        """The records that a request leads to. Raises only where a retry may help."""
+        """Run a request and return the records to write. Raises only if a retry may help."""
         began = time.monotonic()
         try:
             request = read_request(record)
@@ -292,11 +293,13 @@ class ToolsRunner:
             return await found.tool.call(dict(data.arguments), context)
 
     async def _guarded(self, name: str, run: str, call: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
-        """Cancellation does not count as a failure of the tool: the guard is inside."""
+        """Run a call, guarded and cancellable. The guard is inside, so a cancellation does not count as a failure of
+        the tool."""
         return await self._deps.cancelling.work(run, lambda: self._deps.guard.run(name, call))
 
     async def _find(self, request: ToolRequest, agent: AgentDefinition | None, config: dict[str, Any]) -> FoundTool:
-        """Raises InvalidInput with the known names, ToolFailure where the agent may not call it."""
+        """The tool of a request. Raises InvalidInput with the known names for an unknown tool, and ToolFailure if the
+        agent or its caller may not call the tool."""
         found = await self._deps.toolbox.find(request.tool, by=self._deps.by, config=config)
         if found is None:
             box, by = self._deps.toolbox, self._deps.by
@@ -332,8 +335,8 @@ class ToolsRunner:
     async def _failed(
         self, record: Breadcrumb, error: Exception, request: ToolRequest, event: Event, began: float
     ) -> Sequence[Draft]:
-        """The response, and the record of the error. A built-in tool is known by its name alone. A request whose id is
-        taken gets its own id, so that the questions of the other one stay."""
+        """The response, and the record of the error. A built-in tool is recorded by its name only. If another request
+        has the same id, the response uses the record id, so that the other request's questions stay open."""
         if await is_id_taken(self._deps.trail, self._flow, record, by=self._deps.by):
             record = with_own_id(record)
         failure = CallFailure(

@@ -29,11 +29,11 @@ from clew.trail.work.correlation import CONSUMER_TAG, find_requester, find_run, 
 
 MAX_STEPS = 200
 REFERENCE = "$from"
-"""The one key of a value that stands for another: `trigger.context.title`, `steps.ID.output`."""
+"""The only key of an object that refers to another value, such as `trigger.context.title` or `steps.ID.output`."""
 
 
 class WorkflowStep(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One call of a tool. Without `depends_on` it waits for the group before its own."""
+    """One call of a tool. Without `depends_on` it waits for the preceding group."""
 
     id: str
     tool: str
@@ -135,7 +135,7 @@ class WorkflowRunner:
             return [self._result(run, "error", done, str(error))]
 
     def _standing(self, records: Mapping[str, Breadcrumb]) -> tuple[list[str], dict[str, ToolResponse]]:
-        """The steps that were asked for, and those that were answered."""
+        """The requested steps, and the responses by step."""
         mine = [
             each
             for each in records.values()
@@ -171,7 +171,7 @@ class WorkflowRunner:
         )
 
     def _result(self, run: str, status: str, done: Mapping[str, ToolResponse], reason: str = "") -> Draft:
-        """The end of a run, which is written once however many responses find all done."""
+        """The result of a run. It is written only once, even if several responses complete the run at the same time."""
         steps = {
             step: {"status": each.status, **({"output": each.output} if not each.error else {"error": each.error})}
             for step, each in done.items()

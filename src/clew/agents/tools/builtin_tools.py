@@ -27,7 +27,7 @@ from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
 
 JOURNAL = "edits"
-"""Where edits that were begun are noted, in the folder of the trail."""
+"""The name of the journal of started edits, in the folder of the trail."""
 
 
 def folder_tools(

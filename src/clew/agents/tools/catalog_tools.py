@@ -27,7 +27,7 @@ Routes = Annotated[list[GivenItem], Meta(min_length=1, max_length=MAX_ITEMS)]
 
 
 def catalog_tools(open_catalog: OpenCatalog) -> tuple[Tool, ...]:
-    """The two operations behind which everything else is."""
+    """The tools `ask` and `get`, through which all other tools and documents are reached."""
 
     @tool(effects=Effects(reads_only=True, reaches_out=False), category="catalog")
     async def ask(

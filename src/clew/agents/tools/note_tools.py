@@ -99,7 +99,7 @@ async def _save(
 
 
 async def _put(trail: Trail, draft: Draft, context: ToolContext) -> Breadcrumb:
-    """Create the breadcrumb, or bring the one that is there up to date."""
+    """Create the breadcrumb, or update the existing one."""
     by = context.by
     for _ in range(_RETRIES):
         try:

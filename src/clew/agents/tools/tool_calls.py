@@ -1,4 +1,4 @@
-"""One call of a tool: its configuration, the marker that it has begun, and its output as the response holds it."""
+"""One call of a tool: its configuration, the marker that it has begun, and its output for the response."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def check_config(record: Breadcrumb, tool: str, flow: Flow) -> dict[str, Any]:
 
 
 class CallMarkers:
-    """Markers on the trail of calls that have begun. A marker without a response means that the process died."""
+    """Markers on the trail of calls that have begun. A marker without a response means that the process died during the
+    call."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._records = trail.records

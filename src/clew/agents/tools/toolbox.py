@@ -18,21 +18,21 @@ from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 
 MOST = 200
-"""How many tools of the trail an agent is told of."""
+"""How many tools from the trail are offered to an agent."""
 
 FromRecord = Callable[[Breadcrumb, dict[str, Any]], Awaitable[Tool]]
 """Makes a tool of a record and the secrets that its configuration names. Raises InvalidInput."""
 
 
 class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool, and the record that it was made of if it was."""
+    """A tool, and the record that it was built from; None for a built-in tool."""
 
     tool: Tool
     record: Breadcrumb | None = None
 
     @property
     def guarded_as(self) -> str:
-        """The name under which its failures are counted: another version is another tool."""
+        """The name of the tool's circuit breaker. Each version of a record counts as another tool."""
         return self.tool.name if self.record is None else f"{self.tool.name}@{self.record.version}"
 
 
@@ -46,7 +46,7 @@ class Toolbox:
         self._built_in = {tool.name: tool for tool in built_in}
 
     def add(self, tools: Iterable[Tool]) -> None:
-        """Take further tools of the program."""
+        """Add built-in tools."""
         self._built_in.update((tool.name, tool) for tool in tools)
 
     def find_built_in(self, name: str) -> Tool | None:
@@ -54,7 +54,8 @@ class Toolbox:
         return self._built_in.get(name)
 
     async def find(self, name: str, *, by: Principal, config: dict[str, Any] | None = None) -> FoundTool | None:
-        """The tool of that name, as its newest record has it. Raises InvalidInput for a record that is none."""
+        """The tool of that name: a built-in tool, or a tool built from the newest record. Raises InvalidInput if the
+        record is not a valid tool."""
         if (tool := self._built_in.get(name)) is not None:
             return FoundTool(tool=tool)
         record = await self.find_record(name, by=by)
@@ -71,7 +72,7 @@ class Toolbox:
         return page.items[0] if page.items else None
 
     async def find_named(self, name: str, *, by: Principal) -> bool | None:
-        """Whether the tool of that very name is among "all"; None where there is none."""
+        """Whether an agent that may call all tools may call this one. None if no tool has exactly this name."""
         if (tool := self._built_in.get(name)) is not None:
             return tool.searchable
         return True if await self.find_record(name, by=by) is not None else None
@@ -104,7 +105,8 @@ class Toolbox:
 
 
 def may_call(agent: AgentDefinition, name: str, *, named_only: bool = False) -> bool:
-    """Whether an agent's definition lets it call a tool; one that is `named_only` is not among "all"."""
+    """Whether an agent's definition lets it call a tool. A `named_only` tool must be named in the definition; an
+    unrestricted list of tools does not include it."""
     wanted = agent.capabilities.tools
     if not agent.capabilities.can_use_tools:
         return False

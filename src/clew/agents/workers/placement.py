@@ -1,8 +1,8 @@
-"""The place of a run: the files that its tools work on are where one worker has them.
+"""The place of a run: the machine that has the files on which the tools of the run work.
 
-A run whose records carry `worker-place:NAME` has its tools called by workers that announce `place:NAME`. Each place has
-a queue, and who claims a call there makes it or refuses it: so no call is made and refused. A place that no worker ever
-had has no queue, and its calls are refused at once.
+The tools of a run whose records carry `worker-place:NAME` are called by workers that announce `place:NAME`. Each place
+has a queue. The worker that claims a call there either makes or refuses it, so a call is never both made and refused. A
+place that no worker ever had has no queue, and its calls are refused at once.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from clew.trail.work.correlation import PLACE_TAG
 WORKER_TAG = "place:"
 """What a worker announces. Records have another tag, `PLACE_TAG`, which only Clew sets."""
 GRACE = 45.0
-"""Seconds for which calls wait for a worker that starts anew, from the moment at which their place was seen without
-one. A worker whose clock was set gives a sign of life in less."""
+"""Seconds that calls wait for a worker to restart, counted from when their place was first seen without one. A worker
+whose clock was changed gives its next sign of life sooner."""
 LOOK_SECONDS = 5.0
 """The time between two looks at the queues of places that have no worker."""
 ROLE = "tools"
@@ -35,7 +35,7 @@ _MARK = f"{RUNNER}@"
 _BATCH = 100
 
 Refuse = Callable[[Event, str, str], Awaitable[Sequence[Draft]]]
-"""Gives the records that refuse the call of an event at a place for a reason."""
+"""Returns the records that refuse a call. The arguments are the event, the place and the reason."""
 
 
 def find_place(record: Breadcrumb) -> str | None:
@@ -58,7 +58,7 @@ def is_queue_of_place(consumer: str) -> bool:
 
 
 def refusal(place: str) -> str:
-    """The reason for which nothing is done at a place."""
+    """The reason why calls at a place are refused."""
     start = f"clew up --role {ROLE} --tag {WORKER_TAG}{place}"
     return f"no live worker has the place {place!r}: start one where its files are, with `{start}`"
 
@@ -70,7 +70,7 @@ async def require_place(trail: Trail, clock: Clock, place: str, *, by: Principal
 
 
 async def is_queued(trail: Trail, place: str, event: Event, *, by: Principal) -> bool:
-    """Whether the queue of a place has an event, or had it: it began before the event."""
+    """Whether the queue of a place has or had an event, that is, whether the queue started before the event."""
     for each in await trail.deliveries.consumers(by=by):
         if each.consumer.name == queue_of(place):
             return each.consumer.after is None or event.seq > each.consumer.after
@@ -87,16 +87,16 @@ class PlaceWatch:
         self._by = by
         self._worker = worker
         self._since: dict[str, float] = {}
-        """When a place was first seen without a worker. Not by the clock, which may jump."""
+        """The monotonic time when each place was first seen without a worker; the wall clock may jump."""
 
     async def run(self) -> None:
-        """Look at intervals, until cancelled. Failures of the storage are waited out."""
+        """Check the places at intervals, until cancelled. After a storage failure, try again."""
         while True:
             await outlast(self.look, "places")
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:
-        """Refuse what has waited for too long."""
+        """Refuse the calls that have waited too long for a worker."""
         queues = await self._queues()
         alone = set(queues) - await self._live() if queues else set()
         now = time.monotonic()
@@ -120,7 +120,7 @@ class PlaceWatch:
         return found
 
     async def _live(self) -> set[str]:
-        """The places that live workers have. One that drains finishes what it has begun."""
+        """The places that live workers have. A draining worker counts, because it finishes its claimed calls."""
         workers = await list_workers(self._trail, self._clock, by=self._by)
         return {place for each in workers if ROLE in each.roles for place in _places(each)}
 

@@ -35,13 +35,13 @@ class Presence:
         await self._trail.deliveries.register(consumer, by=self._by)
 
     async def end(self) -> None:
-        """Take the sign away."""
+        """Remove the sign of life of this process."""
         with contextlib.suppress(NotFound):
             await self._trail.deliveries.unregister(self._name, by=self._by)
 
 
 async def read_presences(trail: Trail, kind: str, *, by: Principal) -> dict[str, datetime]:
-    """When each process gave its last sign of a kind, by the name of its worker."""
+    """The time of the last sign of life of this kind, by worker name."""
     prefix = f"{kind}/"
     return {
         each.consumer.name.removeprefix(prefix): each.seen_at

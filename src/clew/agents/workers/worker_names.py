@@ -35,8 +35,8 @@ def is_dead(worker: str) -> bool:
 
 
 def _began(pid: int) -> str:
-    """The start time of a process as the system writes it; empty for a process that does not exist. A dash where the
-    system has no such time."""
+    """The start time of a process in the format of the operating system; empty if the process does not exist, a dash if
+    the system has no start times."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except FileNotFoundError:

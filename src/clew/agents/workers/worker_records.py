@@ -1,5 +1,5 @@
-"""The record of each worker process: who it is, what it does and what it holds. The process writes it when something
-has changed, and gives signs of life in between, which leave nothing behind."""
+"""The record of each worker process: who it is, what it does and what it holds. The process writes the record when
+something has changed. In between it gives signs of life, which leave no events or versions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from clew.trail.store import Trail
 from clew.trail.work.claims import outlast
 
 RENEWAL = 30.0
-"""Seconds between two signs of life, and so the age that the list of the claims of a worker may have."""
+"""Seconds between two signs of life, which is also the maximum age of the listed claims of a worker."""
 LIFETIME = timedelta(seconds=3 * RENEWAL)
 """A worker that gave no sign for this long is not live."""
 KEPT = timedelta(days=1)
@@ -65,7 +65,7 @@ class WorkerStatus(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WorkerRecords:
-    """Writes the record of this process. `held` gives the claims that it holds at a moment."""
+    """Writes the record of this process. `held` returns its current claims."""
 
     def __init__(
         self,
@@ -96,14 +96,14 @@ class WorkerRecords:
         )
 
     async def run(self) -> None:
-        """Give a sign of life now and at intervals, until cancelled. Failures of the storage are waited out."""
+        """Give a sign of life now and at intervals, until cancelled. After a storage failure, try again."""
         while True:
             await outlast(self.write, "workers")
             await asyncio.sleep(RENEWAL)
 
     async def write(self, state: WorkerState | None = None) -> None:
-        """Give a sign of life, and write the record as things are now, where it has changed. The one before is removed:
-        so it leaves no versions behind."""
+        """Give a sign of life, and write the current record if it has changed. The previous record is deleted, so that
+        no versions pile up."""
         async with self._writing:
             held = self._held()
             self._status = msgspec.structs.replace(
@@ -121,7 +121,7 @@ class WorkerRecords:
             await self._remove(before)
 
     def _is_written(self) -> bool:
-        """Whether the record says all that is to be said, and does not expire soon."""
+        """Whether the written record is up to date and does not expire soon."""
         before = self._written
         if before is None or self._status.seen_at - before.seen_at >= KEPT / 2:
             return False

@@ -39,8 +39,8 @@ _REFERENCE = lazy_pattern(r"\$\{(?:env:)?([A-Za-z_]\w*)")
 
 
 class FolderConsent:
-    """The user's consent to the parts of one folder. A file of grants that cannot be read is no consent; `problem` says
-    why."""
+    """The user's consent to the parts of one folder. If the file of grants cannot be read, nothing is allowed and
+    `problem` says why."""
 
     def __init__(self, project: Path, trust: Trust | None = None) -> None:
         self.project = project
@@ -51,12 +51,13 @@ class FolderConsent:
         return self._holds(server_wish(server, self.project))
 
     def allows_domain(self, name: str) -> bool:
-        """Raises ConfigError for a domain that is not there."""
+        """Whether a domain may be imported. Raises ConfigError if no such domain exists."""
         wish = domain_wish(name, self.project)
         return wish is None or self._holds(wish)
 
     def allows_hook(self, name: str) -> bool:
-        """Whether a name of `mcp.hooks` may be imported. A module that Python does not find may be: it fails."""
+        """Whether a name in `mcp.hooks` may be imported. A module that Python cannot find needs no consent, since
+        importing it fails anyway."""
         wish = hook_wish(name, self.project)
         return wish is None or self._holds(wish)
 
@@ -68,7 +69,7 @@ class FolderConsent:
         return self._holds(wish)
 
     def granted(self, kind: str, folder: Path) -> frozenset[str]:
-        """The names of a kind that the user agreed to in a folder, whatever is there by now."""
+        """The names of this kind that the user agreed to in a folder, even if their files have changed or are gone."""
         try:
             self._trust = self._trust or Trust.open()
             return frozenset(each.name for each in self._trust.grants(folder) if each.kind == kind)
@@ -96,8 +97,8 @@ def project_of(config: Config) -> Path:
 
 
 def read_wishes(config: Config) -> list[Wish]:
-    """Everything that the folder wants to have run, loaded or reached: servers that are on, domains, sources, providers
-    of models, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
+    """Everything in the folder that needs consent to be run, loaded or contacted: enabled servers, domains, sources,
+    model providers, then agents, skills and rules. Raises ConfigError for settings that cannot be used."""
     source = find_definition_root(config)
     rules = source.rule_files().wishes() if source.is_repository else []
     return [*workspace_wishes(config), *definition_wishes(source.read().manifest, source.root), *rules]
@@ -116,7 +117,7 @@ def workspace_wishes(config: Config) -> list[Wish]:
 
 
 def _known_domain_wish(name: str, project: Path) -> Wish | None:
-    """As `domain_wish`; None also for a domain that cannot be had, of which the workspace tells."""
+    """Like `domain_wish`, but also returns None for an unavailable domain, which the workspace reports."""
     try:
         return domain_wish(name, project)
     except ConfigError:
@@ -132,8 +133,8 @@ def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = No
 
 
 def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | None = None) -> list[Wish]:
-    """Agree to skills that the user has just chosen: to the files that have these digests, whatever else has their
-    names. What uses toolsets of the folder is left to `clew trust`. What was agreed to. Raises ConfigError, ReadOnly.
+    """Grant consent to the skills that the user has just chosen, only where a skill's file has the given digest. Skills
+    that use toolsets of the folder are left to `clew trust`. Returns what was granted. Raises ConfigError, ReadOnly.
     """
     source = find_definition_root(config)
     manifest = source.read().manifest
@@ -149,8 +150,8 @@ def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | Non
 
 
 def server_wish(server: McpServerConfig, project: Path) -> Wish:
-    """The wish of a server. It covers all of its entry that decides what is started, contacted, sent or shown, and the
-    scripts of the project that its command names."""
+    """The wish of a server. It covers every key of the server's entry that affects what is started, contacted, sent or
+    shown, and the project's scripts that the command names."""
     entry = {key: value for key, value in written(server).items() if key not in _HARMLESS}
     if server.transport == "stdio":
         entry["cwd"] = real_folder(project / server.cwd)
@@ -165,13 +166,13 @@ def server_wish(server: McpServerConfig, project: Path) -> Wish:
 
 
 def domain_wish(name: str, project: Path) -> Wish | None:
-    """The wish of a name in `catalog.domains`; None for a module that Python would not find, so that nothing can run.
-    It covers the files of the project that belong to the module. Raises ConfigError for a name that nobody offers."""
+    """The wish of a name in `catalog.domains`; None for a module that Python cannot find, since nothing could run. The
+    wish covers the project's files that belong to the module. Raises ConfigError for an unknown name."""
     return _module_wish(DOMAIN, name, target_of(name, offered_domains()), project)
 
 
 def hook_wish(name: str, project: Path) -> Wish | None:
-    """The wish of a name in `mcp.hooks`, as that of a domain."""
+    """The wish of a name in `mcp.hooks`, built like the wish of a domain."""
     return _module_wish(HOOK, name, name, project)
 
 
@@ -191,8 +192,8 @@ def _module_wish(kind: str, name: str, target: str, project: Path) -> Wish | Non
 
 
 def source_wish(name: str, source: SourceConfig, project: Path) -> Wish | None:
-    """The wish of a table `[sources.NAME]`; None for one that stays in the project and uses no secret. It covers all
-    settings but its description and its times, and where its paths lead."""
+    """The wish of a table `[sources.NAME]`; None for a source that stays in the project and uses no secret. The wish
+    covers all settings except the description and the times, and the resolved paths."""
     from clew.catalog.sources.reach import place_of, reach_of  # for folders that configure sources
 
     reached = reach_of(source.kind, source.options, project)
@@ -237,7 +238,8 @@ def _describe(server: McpServerConfig, project: Path) -> str:
 
 
 def _plain_command(command: tuple[str, ...]) -> list[str]:
-    """The parts of a command without secrets. Nothing that a shell could run is hidden, whatever it looks like."""
+    """The parts of a command without secrets. A part with shell syntax is never masked as a whole; only words in it
+    that look like secrets are masked."""
     masked = mask_arguments(command, "", [])
     return [
         f"{new.partition('${')[0]}{MASK}" if new != part and _PLAIN.fullmatch(part) else mask_words(part)

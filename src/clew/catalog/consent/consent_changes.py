@@ -13,9 +13,9 @@ from clew.catalog.consent.consent_snapshots import Files, FileState
 from clew.trust import printable
 
 MAX_SHOWN = 60
-"""Lines of one file's difference that are shown; the rest is counted."""
+"""The maximum number of diff lines that are shown per file. The rest are only counted."""
 MAX_COMPARED = 2_000
-"""Lines of a file that are compared one by one; those of a longer one are only counted."""
+"""The maximum number of lines for a line-by-line diff. In a longer file, changed lines are only counted."""
 MAX_FILES = 100
 MAX_LINE = 300
 
@@ -23,9 +23,9 @@ What = Literal["added", "removed", "changed"]
 
 
 class FileChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The change of one file. `diff` is a unified difference without its head, `left_out` how many of its lines are not
-    shown. A file that is no text has no lines. `is_program` says whether it may be run as a program now, where that is
-    another than before; None where it is not."""
+    """The change of one file. `diff` is a unified diff without its header, and `left_out` the number of its lines that
+    are not shown. A binary file has no lines. `is_program` is the file's new executable state, or None if that did not
+    change."""
 
     path: str
     what: What
@@ -67,7 +67,7 @@ def _was_program(seen: FileState | None) -> bool:
 
 
 def _lines(seen: FileState | None) -> Sequence[str] | None:
-    """The lines of a file, none where there is no file; None where they are not known."""
+    """The lines of a file: empty if the file does not exist, None if its text was not stored."""
     if seen is None:
         return ()
     if seen.lines is None:

@@ -1,6 +1,5 @@
-"""The texts that the user agreed to, kept beside the grants, so that a later change can be shown line by line.
-
-Keys are masked before a text is kept; a file that is no text, or a long one, is known by its digest alone.
+"""The texts that the user agreed to, stored beside the grants so that a later change can be shown line by line. Keys
+are masked before a text is stored. Of a binary or long file only the digest is stored.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from clew.secrecy import mask_in_place
 from clew.trust import Grant, Trust, Wish
 
 MAX_TEXT = 200_000
-"""Characters of one file that are kept."""
+"""The maximum number of stored characters of one file."""
 MAX_KEPT = 4_000_000
-"""Characters that are kept of all files behind one wish."""
+"""The maximum number of stored characters of all files behind one wish."""
 
 
 class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A file as it was: the digest of its content, its lines where it is a text that was kept, and whether it could be
-    run as a program."""
+    """The state of a file at the time of consent: the digest of its content, its lines if the text was stored, and
+    whether it was executable."""
 
     sha256: str
     lines: tuple[str, ...] | None = None
@@ -33,7 +32,7 @@ class FileState(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 Files = Mapping[str, FileState]
-"""By their paths, as they are shown."""
+"""File states by display path."""
 
 
 class _SnapshotRecord(msgspec.Struct, frozen=True):
@@ -42,7 +41,8 @@ class _SnapshotRecord(msgspec.Struct, frozen=True):
 
 
 class AgreedTexts:
-    """One file a wish, in a folder beside the file of grants; only the newest consent is remembered."""
+    """Stores one snapshot file per wish, in a folder beside the file of grants. Only the latest consent is
+    remembered."""
 
     def __init__(self, trust: Trust) -> None:
         self._folder = trust.path.with_name(f"{trust.path.name}.texts")
@@ -56,7 +56,8 @@ class AgreedTexts:
             raise ReadOnly(f"what you agreed to cannot be kept in {self._folder}: {error.strerror}") from None
 
     def find(self, wish: Wish, digest: str) -> Files | None:
-        """The text that the user agreed to under the name of a wish, with that digest; None if unknown."""
+        """The files that the user agreed to under the name of this wish; None unless a snapshot with this digest is
+        stored."""
         try:
             found = msgspec.json.decode(self._place(wish).read_bytes(), type=_SnapshotRecord)
         except (
@@ -69,7 +70,7 @@ class AgreedTexts:
         return found.files if found.digest == digest else None
 
     def forget(self, grant: Grant) -> None:
-        """Drop what was kept. Calling it twice is harmless, and so is a folder that cannot be written."""
+        """Delete the snapshot of a grant. Does nothing if it is already gone or the folder cannot be written."""
         with contextlib.suppress(OSError):
             self._place(grant).unlink()
 
@@ -79,14 +80,15 @@ class AgreedTexts:
 
 
 def forget_texts(trust: Trust, grants: Iterable[Grant]) -> None:
-    """Drop the texts of grants that were taken back."""
+    """Delete the snapshots of revoked grants."""
     texts = AgreedTexts(trust)
     for each in grants:
         texts.forget(each)
 
 
 def see(content: bytes, room: int = MAX_TEXT, *, is_program: bool = False) -> FileState:
-    """A content as it is kept. A line from which something is masked is marked, so that a change of it is seen."""
+    """Build the state of a file from its content. A line with a masked secret gets a short digest, so that a change in
+    the line is still visible."""
     digest = hashlib.sha256(content).hexdigest()
     try:
         text = content.decode("utf-8-sig")

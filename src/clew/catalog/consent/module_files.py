@@ -1,5 +1,5 @@
 """Find a module without importing it, and the files of a folder that Python would run for it. Compiled files are not
-among them: see `source_only_import.py`."""
+included: see `source_only_import.py`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _CACHE = "__pycache__"
 
 
 class LocatedModule(msgspec.Struct, frozen=True, kw_only=True):
-    """A module that was found: where it is, and those files that are in the folder and belong to it or its packages."""
+    """A located module: its place, and the files of the folder that belong to the module or its packages."""
 
     place: str
     files: Sequence[Path]
 
 
 def locate(module: str, folder: Path) -> LocatedModule | None:
-    """Where a module is, as `folder` sees it; None where Python would not find its first part. Raises ConfigError for
-    one with more files than can be looked at."""
+    """Locate a module; its place is relative to `folder` if it is inside. None if Python would not find its top-level
+    package. Raises ConfigError if it has more than MAX_FILES files."""
     specs = list(_find_specs(module))
     if not specs:
         return None
@@ -41,14 +41,14 @@ def locate(module: str, folder: Path) -> LocatedModule | None:
 
 
 def is_inside(path: str | Path, folder: Path) -> bool:
-    """Whether a path is in a folder, or leads into it: either gives the folder power over what is there."""
+    """Whether a path is in a folder, or leads into it through links. In both cases the folder controls the content."""
     pairs = ((os.path.abspath(path), os.path.abspath(folder)), (os.path.realpath(path), os.path.realpath(folder)))
     return any(Path(inner).is_relative_to(outer) for inner, outer in pairs)
 
 
 def _find_specs(module: str) -> Iterator[ModuleSpec]:
-    """The packages that a module is in, from the outermost, and itself. `importlib.util.find_spec` would import those
-    packages."""
+    """The specs of a module's packages, outermost first, and of the module itself. `importlib.util.find_spec` is not
+    used, because it would import the packages."""
     first, *rest = module.split(".")
     found = _find_first(first)
     while found is not None:
@@ -77,7 +77,7 @@ def _files_of(spec: ModuleSpec, folder: Path) -> Iterator[Path]:
 
 
 def _importable(package: Path) -> Iterator[Path]:
-    """The files of a package that Python can import; links are followed, each place once."""
+    """The files of a package that Python can import; links are followed, and each real folder is read once."""
     seen: set[str] = set()
     number = 0
     for place, folders, names in os.walk(package, followlinks=True):

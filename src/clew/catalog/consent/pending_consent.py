@@ -14,12 +14,12 @@ from clew.config import SourceConfig
 from clew.errors import ConfigError
 
 HOOKS = "mcp.hooks"
-"""The name under which `problems` tells of hooks."""
+"""The key under which `problems` reports hooks."""
 
 
 class PendingConsent:
-    """Servers, domains and sources of one folder, as its settings name them. `without_hooks` says why the hooks around
-    servers are not in force; no server is used then, since hooks may hold back what is sent."""
+    """Servers, domains and sources of one folder, as its settings name them. `without_hooks` is the reason why the
+    server hooks are not active. No server is used without them, since hooks may filter what is sent."""
 
     def __init__(self, consent: FolderConsent | None = None, without_hooks: str = "") -> None:
         self.consent = consent or FolderConsent(Path.cwd())
@@ -27,7 +27,7 @@ class PendingConsent:
         self.servers: list[str] = []
         self.domains: list[str] = []
         self.failed: dict[str, str] = {}
-        """Why a domain that the settings name cannot be had at all, whatever the user agrees to."""
+        """By name, why a domain in the settings cannot be loaded even with the user's consent."""
         self.sources: dict[str, SourceConfig] = {}
         self._seen: tuple[int, ...] = ()
 
@@ -54,7 +54,8 @@ class PendingConsent:
             return False
 
     def load(self, names: Iterable[str]) -> list[Domain]:
-        """The domains of names that may be imported, as far as they can be."""
+        """Load the domains of these names, which must be allowed. A domain that cannot be loaded is recorded in
+        `failed`."""
         found: list[Domain] = []
         for name in names:
             try:
@@ -80,21 +81,21 @@ class PendingConsent:
 
     @property
     def spared(self) -> set[str]:
-        """The domains of sources that wait: what the trail holds of them stays."""
+        """The domains of pending sources. Their records on the trail are not deleted."""
         return {source.domain for source in self.sources.values()}
 
     def problems(self) -> dict[str, str]:
-        """Why each is not there."""
+        """By name, why each pending or failed part is not available."""
         waiting = {name: self.consent.problem or f"{name}: {NOT_TRUSTED}" for name in self.names}
         hooks = {HOOKS: self.without_hooks} if self.without_hooks else {}
         return waiting | hooks | self.failed
 
     def told(self) -> list[str]:
-        """The same in one line, or none where nothing waits."""
+        """One line that names everything pending; an empty list if nothing is."""
         return [self.consent.problem or f"{', '.join(self.names)}: {NOT_TRUSTED}"] if self.names else []
 
     def listed(self) -> list[DomainInfo]:
-        """Each as a list of domains shows it, then those that have failed."""
+        """The pending parts as entries of a domain list, then the failed domains."""
         told = dict.fromkeys(self.names, NOT_TRUSTED) | {name: f"failed: {why}" for name, why in self.failed.items()}
         return [
             DomainInfo(

@@ -1,5 +1,5 @@
-"""Modules of a folder are run from the source that the user agreed to, never from what somebody compiled: a file in
-`__pycache__` may hold other code than the source beside it, and no time or size in it can tell."""
+"""Runs the modules of a folder only from the source that the user agreed to, never from compiled files. A file in
+`__pycache__` may contain other code than the source beside it, and its recorded time and size do not reveal that."""
 
 from __future__ import annotations
 
@@ -22,14 +22,15 @@ class _SourceLoader(SourceFileLoader):
 
 
 class _SourceFinder:
-    """Finds what the other finders find, and gives modules of the noted packages the loader above. Stays for the whole
-    process, since a package may import parts of itself at any time."""
+    """Delegates to the other finders, and loads modules of the noted packages with `_SourceLoader`. It stays installed
+    for the whole process, since a package may import its submodules at any time."""
 
     def __init__(self) -> None:
         self._packages: dict[str, Path] = {}
 
     def note(self, package: str, folder: Path) -> None:
-        """Run a package from its source. Other finders that came first meanwhile are asked after this one."""
+        """Run a package from its source. Moves this finder back to the front if other finders were installed before
+        it."""
         self._packages[package] = folder
         sys.meta_path[:] = [self, *(each for each in sys.meta_path if each is not self)]
 

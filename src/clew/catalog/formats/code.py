@@ -10,7 +10,7 @@ from clew.catalog.formats.prose import MAX_DESCRIPTION, cut_sentence, one_line
 from clew.lazy_pattern import lazy_pattern
 
 LOOKED_AT = 20_000
-"""Characters of a file that are read."""
+"""The number of characters of a file that are examined."""
 
 MAX_NAMES = 20
 
@@ -55,7 +55,8 @@ def describe_code(text: str) -> str:
 
 
 def _leading_comments(text: str) -> Iterator[str]:
-    """The comments before anything else, a docstring as well. One that begins after the imports is not of the file."""
+    """The comments before anything else, a docstring as well. A comment after the imports does not describe the
+    file."""
     at = 0
     while True:
         at += len(text[at:]) - len(text[at:].lstrip())

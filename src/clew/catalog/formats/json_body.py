@@ -26,7 +26,7 @@ class Person(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def decode_body(content: RawContent, type: type[T], expected: str) -> T:
-    """The body as a record. Raises FormatError when it is no JSON, or not `expected`."""
+    """The body as a record. Raises FormatError if the body is not JSON, or not the `expected` object."""
     check_size(content)
     try:
         return msgspec.json.decode(content.text, type=type)

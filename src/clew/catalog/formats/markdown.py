@@ -49,7 +49,8 @@ class Markdown:
 
 
 def read_front_matter(text: str) -> tuple[str, dict[str, Any]]:
-    """The front matter as it stands and what it says: nothing when it cannot be read, or is not to be trusted."""
+    """The raw front matter and its parsed values. The values are empty if the front matter cannot be parsed or is
+    unsafe."""
     found = _FRONT_MATTER.match(text, 0, MAX_FRONT_MATTER)
     if found is None:
         return "", {}

@@ -81,7 +81,7 @@ def _show_cell(cell: Cell, language: str) -> str:
 
 
 def _show_output(output: Output) -> str:
-    """Only what is text: pictures and HTML say nothing that can be searched."""
+    """The text of an output. Images and HTML are omitted, because they contain nothing to search for."""
     if output.output_type == "error":
         return f"{output.ename}: {output.evalue}"
     shown = output.data.get("text/plain", output.text)

@@ -55,7 +55,7 @@ def _decode(content: RawContent) -> Mapping[str, Any]:
 
 
 def _read(content: RawContent, document: Mapping[str, Any], part: str) -> Iterator[ApiOperation]:
-    """The operations in the order of the document. Raises FormatError where something else stands."""
+    """The operations in the order of the document. Raises FormatError if the content has an unexpected structure."""
     items = _object(content, document.get(part) or {}, part)
     for path, written in items.items():
         item = _object(content, resolve(document, written), f"{part}.{path}")

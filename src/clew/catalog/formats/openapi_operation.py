@@ -1,5 +1,5 @@
 """One operation of an OpenAPI document, in words. References within the document are followed for one step only, so
-that circles end; what is behind the next one is told by its name."""
+that cycles end. A reference beyond that is shown by its name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from clew.catalog.formats.prose import cut, join_blocks, one_line
 MAX_LISTED = 100
 MAX_ABOUT = 500
 MAX_SHOWN = 20_000
-"""Characters of one operation: many may refer to the same long text."""
+"""The maximum number of characters of one operation, since many operations may refer to the same long text."""
 
 
 class ApiOperation(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ def as_text(value: Any) -> str:
 
 
 def resolve(document: Mapping[str, Any], value: Any) -> Any:
-    """Follow a local reference one step. Any other value, and a broken reference, stays as it is."""
+    """Follow a local reference one step. Any other value, and a broken reference, is returned unchanged."""
     reference = as_mapping(value).get("$ref")
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return value
@@ -95,7 +95,8 @@ def _listed(word: str, lines: Iterator[str]) -> str:
 
 
 def _tell_parameters(document: Mapping[str, Any], operation: ApiOperation) -> Iterator[str]:
-    """Parameters of the operation go before those of its path with the same name and place."""
+    """The parameters in words. A parameter of the operation overrides one of its path with the same name and
+    location."""
     told: dict[tuple[str, str], str] = {}
     for written in [*as_list(operation.fields.get("parameters")), *as_list(operation.shared)]:
         parameter = as_mapping(resolve(document, written))
@@ -113,7 +114,7 @@ def _tell_parameter(parameter: Mapping[str, Any], written: Any, name: str, place
 
 
 def _tell_body(document: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[str]:
-    """The properties of what is sent; of several media types with one schema, that once."""
+    """The properties of the request body. A schema that several media types share is listed once."""
     body = as_mapping(resolve(document, fields.get("requestBody")))
     parameters = (as_mapping(resolve(document, each)) for each in as_list(fields.get("parameters")))
     old = [("", each.get("schema")) for each in parameters if each.get("in") == "body"]
@@ -127,7 +128,7 @@ def _tell_body(document: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterat
 
 
 def _tell_properties(document: Mapping[str, Any], schema: Any) -> Iterator[str]:
-    """The properties of an object, and of those that it is all of."""
+    """The properties of an object schema, including those of its `allOf` schemas."""
     for part in (schema, *as_list(as_mapping(resolve(document, schema)).get("allOf"))):
         found = as_mapping(resolve(document, part))
         needed = as_list(found.get("required"))

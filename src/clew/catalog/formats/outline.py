@@ -1,6 +1,5 @@
-"""Text with headings: which lines belong to which section, without losing one.
-
-A section's text is its heading and what follows it up to the next heading.
+"""Splits a text with headings into sections, without losing a line. A section's text is its heading and the lines up to
+the next heading.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from clew.catalog.formats.prose import describe
 from clew.catalog.formats.tree import Branch
 
 MAX_SECTIONS = 2_000
-"""Headings beyond this many are text of the last section."""
+"""The maximum number of sections. Further headings become text of the last section."""
 
 
 class OutlineHeading(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,8 +25,8 @@ class OutlineHeading(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def build_outline(lines: Sequence[str], headings: Sequence[OutlineHeading], name: str, *, prose_at: int = 0) -> Branch:
-    """The document with its sections below it. A first heading that stands above all others is the document's title.
-    Its description is looked for from line `prose_at` on."""
+    """The document with its sections below it. If the first heading is the only one at the top level, it is the
+    document's title. The search for a description starts at line `prose_at`."""
     headings = headings[:MAX_SECTIONS]
     is_titled = bool(headings) and all(heading.level > headings[0].level for heading in headings[1:])
     inner = headings[1:] if is_titled else headings

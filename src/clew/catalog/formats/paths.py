@@ -10,7 +10,8 @@ from clew.lazy_pattern import lazy_pattern
 from clew.trail.model.tags import path_part
 
 MAX_PATH = MAX_ROUTE - 100
-"""Room is left for the longest domain name, `://resources/` and a number that tells two paths apart."""
+"""The maximum length of a path. It leaves room for the longest domain name, `://resources/` and a number that
+distinguishes two paths."""
 
 MAX_SLUG = 120
 _DIGEST = 16
@@ -25,8 +26,8 @@ class NodePaths:
         self._numbers: dict[str, int] = {}
 
     def claim(self, *parts: str) -> str:
-        """One path from parts that are paths themselves: shortened when no route could hold it, and numbered from 2 on
-        when it was given already."""
+        """Join the parts, which are paths themselves, into a unique path. The path is shortened if it is too long for a
+        route, and gets a number from 2 on if it was already claimed."""
         path = shorten(join_path(*parts))
         free, number = path, self._numbers.get(path, 1)
         while free in self._taken:
@@ -62,5 +63,5 @@ def shorten(path: str) -> str:
 
 
 def _is_of_word(character: str) -> bool:
-    """Marks count too: without them many scripts fall apart."""
+    """Whether a character belongs to a word. Combining marks do, since words of many scripts need them."""
     return character.isalnum() or unicodedata.category(character).startswith("M")

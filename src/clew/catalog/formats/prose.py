@@ -31,7 +31,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def clean_text(text: str) -> str:
-    """With line ends of one kind and no NUL."""
+    """The text with uniform line ends and without NUL characters."""
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\0", "\ufffd")
 
 
@@ -88,7 +88,7 @@ def _list_items(lines: list[str]) -> list[str]:
 
 
 def one_line(text: str) -> str:
-    """Without line breaks, runs of blanks and control characters."""
+    """The text on one line, without control characters and repeated spaces."""
     line = " ".join(text.split())
     if line.isprintable():
         return line
@@ -96,7 +96,8 @@ def one_line(text: str) -> str:
 
 
 def cut_sentence(text: str) -> str:
-    """At most MAX_DESCRIPTION characters, up to the end of a sentence where one ends late enough."""
+    """Truncate a text to MAX_DESCRIPTION characters: after a complete sentence if enough text remains, otherwise with
+    `…`."""
     if len(text) <= MAX_DESCRIPTION:
         return text
     ends = [found.end() for found in re.finditer(r"[.!?](?=\s)|[。！？]", text[:MAX_DESCRIPTION])]
@@ -104,29 +105,30 @@ def cut_sentence(text: str) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """At most `limit` characters, with … for what is missing."""
+    """Truncate a text to `limit` characters, with … at the end."""
     return text if len(text) <= limit else f"{text[: limit - 1].rstrip()}…"
 
 
 def fence(text: str, language: str = "") -> str:
-    """A code block that the text cannot end."""
+    """A fenced code block that the text cannot close."""
     bar = bar_around(text)
     return f"{bar}{language}\n{text.rstrip()}\n{bar}"
 
 
 def join_blocks(*blocks: str | None) -> str:
-    """The blocks that say something, a blank line between them."""
+    """Join the non-empty blocks, with a blank line between them."""
     return "\n\n".join(block.strip("\n") for block in blocks if block and block.strip())
 
 
 def tell(*facts: str) -> str:
-    """The facts that are known, on one line."""
+    """Join the non-empty facts on one line."""
     return one_line("; ".join(filter(None, facts)))
 
 
 def split_parts(text: str) -> list[str]:
-    """Pieces of about PART characters that are the text again when put together: cut where a paragraph begins, else at
-    the end of a line, else at a blank, else anywhere. Text of at most WHOLE is one piece."""
+    """Split a text into pieces of about PART characters, whose concatenation is the original text. Breaks are before a
+    paragraph if possible, else at the end of a line, else at a space, else anywhere. Text of at most WHOLE characters
+    stays in one piece."""
     parts: list[str] = []
     start = 0
     while len(text) - start > WHOLE or (parts and len(text) - start > PART + PART // 2):

@@ -1,7 +1,5 @@
-"""reStructuredText: a section for every title, its level told by the style of its line.
-
-Only titles are understood; everything else stays text. A style that is met for the first time is one level further
-down, as docutils has it.
+"""reStructuredText: a section for every title. The style of the title's rule determines its level. Only titles are
+parsed; everything else stays text. As in docutils, each new style is one level deeper.
 """
 
 from __future__ import annotations
@@ -19,7 +17,7 @@ from clew.lazy_pattern import lazy_pattern
 _TYPES = (RESTRUCTURED_TEXT, "text/rst", "text/prs.fallenstein.rst")
 _RULE = lazy_pattern(r"([!-/:-@\[-`{-~])\1*")
 _LONG_ENOUGH = 4
-"""A rule of this length makes a title even of a longer line."""
+"""A rule of at least this length marks a title, even if the title is longer than the rule."""
 
 Title = tuple[int, int, str, str]
 """First line, line after the last, text, style."""
@@ -37,7 +35,7 @@ class ReStructuredText:
 
 
 def find_titles(lines: Sequence[str]) -> list[OutlineHeading]:
-    """The titles in order, as many as count. Styles are ranked by when each is first met."""
+    """The titles in order, up to the maximum number of sections. Styles are ranked by when each is first met."""
     levels: dict[str, int] = {}
     return [
         OutlineHeading(

@@ -1,4 +1,5 @@
-"""From the branches that a format found to nodes: paths, ids, parts of long texts, and the limits of a document."""
+"""Converts the branches that a format found to nodes: assigns paths and ids, splits long texts, and enforces the limits
+of a document."""
 
 from __future__ import annotations
 
@@ -15,13 +16,13 @@ from clew.errors import FormatError
 from clew.secrecy import mask_private_keys
 
 MAX_BODY = 16_000_000
-"""Bytes; a longer document is refused."""
+"""The maximum size of a document in bytes. A larger document is refused."""
 
 MAX_NODES = 10_000
-"""A document that would give more is refused."""
+"""The maximum number of nodes of a document. A document with more is refused."""
 
 MAX_DEPTH = 70
-"""How far down children may go: further than reStructuredText has styles of headings."""
+"""The maximum depth of children. It is more than the number of heading styles in reStructuredText."""
 
 _NAMED_CHILDREN = 20
 
@@ -59,7 +60,7 @@ def build_tree(content: RawContent, base_path: str, root: Branch) -> tuple[Resou
 
 
 class _Tree:
-    """One document's tree while it grows: which paths are taken, and how many nodes there are."""
+    """Builds the tree of one document; keeps track of claimed paths and the number of nodes."""
 
     def __init__(self, content: RawContent) -> None:
         self._content = content
@@ -112,14 +113,14 @@ class _Tree:
         return claimed
 
     def _id_of(self, path: str) -> str:
-        """Paths are distinct, so ids are."""
+        """The id of a node, derived from its path. Paths are unique, so ids are too."""
         if path == self._root:
             return self._content.id
         return f"{self._content.id}#{path.removeprefix(self._root + '/')}"
 
 
 def _describe(branch: Branch, name: str) -> str:
-    """Where there is no prose, the names of the children tell most."""
+    """The description of a branch; without one, the names of its children, else its own name."""
     if branch.description:
         return cut_sentence(one_line(branch.description[:2_000]))
     return cut_sentence(one_line(", ".join(child.name[:100] for child in branch.children[:_NAMED_CHILDREN]))) or name

@@ -1,6 +1,5 @@
-"""The content types that sources give and formats read, and what the body of each of our own types is.
-
-The JSON types hold what the service's API answers, with related lists put beside the fields of the main object.
+"""The content types that sources produce and formats read, and the body of each custom type. A JSON type holds the
+response of the service's API, with related lists added beside the fields of the main object.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ def load_yaml(document: str, text: str) -> Any:
 
 @cache
 def _loader() -> Any:
-    """A loader of plain values whose numbers are those above."""
+    """A YAML loader class for plain values that accepts only the number formats defined above."""
     import yaml
 
     # The loader in C is ten times as fast; some builds of PyYAML lack it.
@@ -61,7 +61,7 @@ def _loader() -> Any:
 
 
 def _check_events(document: str, events: Iterable[Any]) -> None:
-    """Looks at everything before anything is built, so that a bomb never goes off."""
+    """Check all parser events before any value is built, so that a YAML bomb never expands. Raises FormatError."""
     import yaml
 
     depth = 0

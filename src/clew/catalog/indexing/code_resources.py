@@ -14,7 +14,7 @@ CONTENT_TYPE = "application/vnd.clew.defined"
 
 
 class DefinedSource:
-    """See `ContentSource`. Looking again means calling the functions again."""
+    """See `ContentSource`. Reading it again calls the functions again."""
 
     name = "defined"
     is_local = True
@@ -39,7 +39,7 @@ class DefinedSource:
         return RawContent(id=id, name=found.name, content_type=CONTENT_TYPE, body=body, metadata=about)
 
     async def close(self) -> None:
-        """Holds nothing."""
+        """Does nothing: there are no connections."""
 
 
 class DefinedFormat:

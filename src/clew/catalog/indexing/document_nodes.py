@@ -66,8 +66,8 @@ def effective_scopes(domain: Domain, pipeline: Pipeline) -> tuple[str, ...]:
 
 
 def resource_uri(domain: str, base_path: str, path: str) -> str:
-    """The route of a resource. It stands below the base path whether or not `path` begins with it; parts that a route
-    cannot hold are encoded. Raises InvalidInput when nothing is left of it, or when it is too long."""
+    """The route of a resource. The route is below the base path, whether or not `path` already begins with it.
+    Characters that are invalid in a route are encoded. Raises InvalidInput if the path is empty or too long."""
     base, parts = _parts(base_path), _parts(path)
     if parts[: len(base)] != base:
         parts = base + parts
@@ -96,9 +96,9 @@ def node_digest(record: Draft | Breadcrumb) -> str:
 
 
 def build_drafts(roots: Iterable[ResourceNode], place: SourcePlace, *, document: str, now_ms: int) -> IndexedDocument:
-    """One draft for each node of a document. Of two nodes with one path the first counts; a node that stands within
-    itself, has no usable path, or comes after MAX_NODES others is left out, and long texts are cut. The reasons are
-    told, the first MAX_REASONS of them."""
+    """One draft for each node of a document. If two nodes have the same path, the first wins. Nodes that contain
+    themselves, have no usable path, or exceed MAX_NODES are left out. Long texts are cut. The result reports the first
+    MAX_REASONS of these problems."""
     drafts: dict[str, Draft] = {}
     reasons: list[str] = []
     for seen, (node, is_repeated) in enumerate(_walk(roots)):
@@ -166,8 +166,8 @@ def resource_tags(context: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _walk(roots: Iterable[ResourceNode]) -> Iterator[tuple[ResourceNode, bool]]:
-    """Every node before its children, without recursion, and whether it was met before: then its children are not
-    looked at again, so that a cycle ends."""
+    """Yield every node before its children, and whether it was visited before. The children of a visited node are not
+    walked again, so cycles end. Works without recursion."""
     stack, met = [iter(roots)], set[int]()
     while stack:
         node = next(stack[-1], None)

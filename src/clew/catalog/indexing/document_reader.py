@@ -18,8 +18,8 @@ _log = logging.getLogger(__name__)
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of reading a document: drafts, unchanged content (no drafts), a type that no format reads, or a
-    failure before or after the fetch."""
+    """The outcome of reading a document: drafts, no drafts because the content is unchanged, a content type that no
+    format reads, or a failure before or after the fetch."""
 
     document: RawDocument
     hash: str = ""
@@ -67,7 +67,8 @@ def _read(
 
 
 def _parse(formats: Sequence[ContentFormat], content: RawContent, base_path: str) -> Sequence[ResourceNode]:
-    """The nodes by the first format that can make sense of the content. Raises the FormatError of the first."""
+    """The nodes from the first format that can parse the content. If none can, raises the FormatError of the first
+    format."""
     first: FormatError | None = None
     for each in formats:
         try:
@@ -78,7 +79,7 @@ def _parse(formats: Sequence[ContentFormat], content: RawContent, base_path: str
 
 
 def _hash(content: RawContent) -> str:
-    """The hash of everything that a format sees of a document."""
+    """The hash of all document data that a format can use."""
     metadata = msgspec.json.encode(content.metadata, order="deterministic", enc_hook=repr)
     digest = hashlib.blake2b(digest_size=16)
     for part in (content.name.encode("utf-8", "replace"), content.content_type.encode(), metadata, content.body):

@@ -15,7 +15,8 @@ from clew.clock import Clock
 from clew.trail.store import Trail
 
 EDITION = "1"
-"""Raised when nodes are indexed in another way, so that all are indexed again."""
+"""The version of the indexing code. Increment it when nodes are indexed differently, so that all documents are indexed
+again."""
 
 
 class SourceFreshness(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +37,8 @@ async def read_freshness(
 
 
 def judge(entry: SourceEntry | None, domain: Domain, pipeline: Pipeline, now: int) -> SourceFreshness:
-    """Fresh means that its oldest document is younger than the pipeline's TTL. A document that was verified is as old
-    as the verification, one that could not be refreshed as old as before. A local source is never fresh."""
+    """Decide whether a source is fresh: whether its oldest document is younger than the pipeline's TTL. A document's
+    age counts from its last successful verification. A local source is never fresh."""
     age = now - entry.oldest if entry is not None and entry.oldest else None
     reason = _reason(entry, age, domain, pipeline)
     age = max(0, age) if age is not None else None
@@ -45,7 +46,8 @@ def judge(entry: SourceEntry | None, domain: Domain, pipeline: Pipeline, now: in
 
 
 def recipe_of(pipeline: Pipeline) -> str:
-    """A digest of the settings that decide about nodes. When it changes, unchanged documents are indexed again."""
+    """A digest of the settings that determine the nodes of a document. When it changes, unchanged documents are indexed
+    again."""
     formats = [f"{type(each).__qualname__} {each.name}" for each in pipeline.formats]
     text = "\n".join((EDITION, pipeline.base_path, *formats))
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()

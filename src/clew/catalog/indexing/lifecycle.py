@@ -25,8 +25,8 @@ AT_ONCE = 4
 
 
 class SourceState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A configured source as it is on the trail. `oldest` is the time (epoch ms) that its age counts from, 0 when it
-    was never indexed whole; `reason` says why it is not fresh, `error` how its last refresh failed."""
+    """The state of a configured source on the trail. `oldest` is the time (epoch ms) from which its age counts, 0 if it
+    was never fully indexed. `reason` says why the source is not fresh, `error` why its last refresh failed."""
 
     domain: str
     source_id: str
@@ -40,8 +40,8 @@ class SourceState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class Lifecycle:
-    """The sources of some domains. A source that fails has a report, and the others go on. Nothing is dropped of
-    domains that are `spared` (None means all), though they are not configured."""
+    """The sources of some domains. A failed source gets a report and does not stop the others. Records of `spared`
+    domains (None means all domains) are never dropped, even if their sources are no longer configured."""
 
     def __init__(
         self,
@@ -71,8 +71,8 @@ class Lifecycle:
         return [*reports, *await self._drop_unconfigured()]
 
     async def wipe_and_rebuild(self) -> list[Report]:
-        """Fetch and write everything again, whatever was known. The old is dropped source by source, after its
-        replacement has been fetched and written."""
+        """Fetch and write everything again, without using the cache. The old resources of each source are dropped only
+        after their replacements have been written."""
         policy = msgspec.structs.replace(self._policy, ignore_cache=True)
 
         async def rebuild(domain: Domain, pipeline: Pipeline) -> Report:
@@ -82,7 +82,7 @@ class Lifecycle:
         return [*reports, *await self._drop_unconfigured()]
 
     async def refresh_source(self, id: str, *, force: bool = False) -> list[Report]:
-        """Refresh this source, fresh or not, in each domain that has it, and no other. Raises NotFound."""
+        """Refresh only this source, even if it is fresh, in each domain that has it. Raises NotFound."""
         chosen = [found for (_, source_id), found in self._pipelines.items() if source_id == id]
         if not chosen:
             error = NotFound("source", id)

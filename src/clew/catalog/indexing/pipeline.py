@@ -1,7 +1,7 @@
 """Refreshing one source: list, fetch what changed, write it, and only then remove what is gone.
 
-It can be killed anywhere: the book of the source says that it was not finished, and the next run compares the trail
-with the book before it goes on.
+A refresh may be killed at any point. The ledger then marks it as unfinished, and the next run first compares the trail
+with the ledger.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from clew.errors import ClewError, SourceError
 from clew.trail.store import Trail
 
 Progress = Callable[[int, int, str], None]
-"""Called with how many documents are done, how many there are to do, and the name of the last."""
+"""Called with the number of finished documents, the total, and the name of the last document."""
 Outcome = Literal["refreshed", "fresh", "failed", "dropped"]
 
 FETCHES = 8
 WINDOW = 100
-"""Most documents in memory before they are written."""
+"""The maximum number of documents that are held in memory before they are written."""
 MANY = 10
 """If a source had at least this many documents and now lists none, the refresh fails and keeps them, unless `force` is
 set."""
 
 
 class RefreshPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How to refresh. `ignore_cache` fetches and writes everything again; `force` believes a source that is suddenly
-    empty; whoever finds the source held by somebody else waits for `patience_ms`."""
+    """How to refresh. `ignore_cache` fetches and writes everything again. `force` accepts a source that is suddenly
+    empty. `patience_ms` limits the wait for another process that is refreshing the source."""
 
     ignore_cache: bool = False
     force: bool = False
@@ -83,9 +83,9 @@ async def run_pipeline(
     report: Progress | None = None,
     policy: RefreshPolicy = INCREMENTAL,
 ) -> Report:
-    """Bring the resources of one source up to date. Nothing is dropped before its replacement is on the trail: a
-    document that fails keeps its nodes, and a list that fails leaves everything. What the source or a format does
-    wrong is in the report, and raises nothing; errors of the trail are raised."""
+    """Bring the resources of one source up to date. Nothing is dropped before its replacement is on the trail: if a
+    document fails, its nodes stay, and if listing fails, everything stays. Errors of the source or a format are
+    reported and not raised. Errors of the trail are raised."""
     place = place_of(domain, pipeline, by.owner_id)
     ledger = SourceLedger(trail, place, by=by, clock=clock, lease_ms=policy.lease_ms)
     try:
@@ -98,7 +98,7 @@ async def run_pipeline(
 
 
 class _PipelineRun:
-    """One refresh, from the list to the last removal. `before` is the book as it was."""
+    """One refresh, from the list to the last removal. `before` is the source's ledger entry at the start."""
 
     def __init__(
         self,
@@ -152,7 +152,8 @@ class _PipelineRun:
             raise SourceError(self._place.source_id, explain(error)) from error
 
     async def _plan(self, listing: DocumentListing) -> RefreshPlan:
-        """Raises SourceError for a source that had many documents and suddenly has none."""
+        """Plan the refresh of the listed documents. Raises SourceError if the source had many documents and now lists
+        none, unless `force` is set."""
         entries = await self._ledger.documents()
         had = sum(1 for entry in entries.values() if entry.nodes)
         if not listing.documents and had >= MANY and not self._policy.force:
@@ -166,7 +167,8 @@ class _PipelineRun:
         return plan
 
     async def _compare_with_trail(self, plan: RefreshPlan) -> set[str]:
-        """The ids of the nodes on the trail, where the book cannot be relied on: after an interrupted run."""
+        """The ids of the nodes on the trail if the ledger cannot be trusted, as after an interrupted run; otherwise
+        empty. Documents whose nodes differ from the ledger are read again."""
         if self._before.is_whole and not self._policy.ignore_cache:
             return set()
         actual = {each.id: node_digest(each) async for each in self._writer.present()}
@@ -190,7 +192,7 @@ class _PipelineRun:
             await self._write(plan, reads, present)
 
     async def _write(self, plan: RefreshPlan, reads: Sequence[Read], present: set[str]) -> None:
-        """Nodes first, then what the book says of their documents."""
+        """Write the nodes, then the ledger entries of their documents."""
         self._has_written = True
         claims = [plan.claim(read) for read in reads]
         drafts = [draft for claim in claims for draft in claim.values()]
@@ -206,7 +208,8 @@ class _PipelineRun:
         self._changed += sum(read.indexed is not None for read in reads)
 
     async def _remove_vanished(self, plan: RefreshPlan, present: set[str]) -> tuple[int, int]:
-        """Drop what no document has any more: how many documents, how many nodes."""
+        """Drop vanished documents and the nodes that no document has any more. Returns the number of documents and of
+        nodes."""
         gone = plan.forget_vanished()
         vanished = sorted(plan.vanished() | (present - plan.nodes() if present else set()))
         if not gone and not vanished:
@@ -248,7 +251,7 @@ class _PipelineRun:
         )
 
     async def _give_up(self, error: str, scopes: Sequence[str]) -> None:
-        """Note why it failed. What was not touched is as whole as it was."""
+        """Record why the refresh failed. If nothing was written, `is_whole` keeps its earlier value."""
         is_whole = self._before.is_whole and not self._has_written
         kept = msgspec.structs.replace(self._before, error=error, scopes=scopes, is_whole=is_whole)
         await self._ledger.write(msgspec.structs.replace(kept, holder="", held_until=0))

@@ -15,8 +15,8 @@ from clew.trail.model.breadcrumb import Draft
 
 
 class RefreshPlan:
-    """The documents of one source while it is refreshed. `before` is the book as it was, `recipe` what now decides
-    about nodes besides the documents; `reread` leaves nothing unread."""
+    """The documents of one source during a refresh. `before` is the ledger entry at the start, `recipe` the digest of
+    the current settings that determine nodes. With `reread`, every document is read."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class RefreshPlan:
         self._holders: dict[str, str] = {}
 
     def choose(self, listing: DocumentListing, pipeline: Pipeline) -> None:
-        """Want the documents that some format may read, each id once."""
+        """Choose the listed documents that some format may read, each id once."""
         self.skipped += listing.skipped
         types = {each.content_type for each in listing.documents}
         handled = {each for each in types if not each or any(format.can_handle(each) for format in pipeline.formats)}
@@ -57,7 +57,8 @@ class RefreshPlan:
                 self._wanted[document.id] = document
 
     def distrust(self, actual: Mapping[str, str]) -> None:
-        """Read those documents again whose nodes on the trail (id → digest) are not as the book says."""
+        """Mark documents to be read again if their nodes on the trail (`actual`, id → digest) differ from the
+        ledger."""
         self._damaged = frozenset(
             entry.document
             for entry in self.entries.values()
@@ -65,7 +66,8 @@ class RefreshPlan:
         )
 
     def stale(self) -> list[RawDocument]:
-        """The documents to be read. The others hold their addresses against them."""
+        """The documents that must be read. All other documents keep their addresses, so that these cannot claim
+        them."""
         found = []
         for id, document in self._wanted.items():
             entry = self.entries.get(id)
@@ -76,7 +78,8 @@ class RefreshPlan:
         return found
 
     def known_hash(self, document: str) -> str:
-        """The hash of the content that need not be parsed again."""
+        """The content hash from the last run; content with this hash need not be parsed again. Empty if there is none
+        to rely on."""
         entry = self.entries.get(document)
         return "" if entry is None or self._is_void(entry) else entry.hash
 
@@ -114,29 +117,29 @@ class RefreshPlan:
         return entry
 
     def forget_vanished(self) -> list[str]:
-        """Strike out the documents that are not wanted any more; which."""
+        """Remove the entries of documents that are no longer wanted. Returns their ids."""
         gone = [id for id in self.entries if id not in self._wanted]
         for id in gone:
             del self.entries[id]
         return gone
 
     def nodes(self) -> set[str]:
-        """The ids of the nodes of all documents in the book. Takes long for many: each id is a digest."""
+        """The ids of the nodes of all documents in the ledger. Slow for many nodes, since each id is a digest."""
         return set(map(self._id_of, self._uris()))
 
     def known(self, drafts: Iterable[Draft]) -> set[str]:
-        """The ids of those drafts whose nodes were in the book from the beginning."""
+        """The ids of the drafts whose nodes were in the ledger at the start."""
         return {str(draft.id) for draft in drafts if draft.context["uri"] in self._former}
 
     def vanished(self) -> set[str]:
-        """The ids of the nodes that were in the book at the beginning and are no more."""
+        """The ids of the nodes that were in the ledger at the start and no longer are."""
         return set(map(self._id_of, self._former - self._uris()))
 
     def failing(self) -> list[DocumentEntry]:
         return [entry for entry in self.entries.values() if entry.failure]
 
     def oldest(self) -> int:
-        """When the document was verified that was not verified for longest, 0 when one never was."""
+        """The earliest verification time among all documents; 0 if one was never verified."""
         return min((self._started, *(entry.verified_at or 0 for entry in self.failing())))
 
     def skip(self, document: str, *reasons: str) -> None:
@@ -149,7 +152,7 @@ class RefreshPlan:
         return resource_id(self._owner_id, uri)
 
     def _is_void(self, entry: DocumentEntry) -> bool:
-        """Whether what the book says of the document's version does not count."""
+        """Whether to ignore the version and hash that the ledger records for the document."""
         return self._reread or entry.recipe != self._recipe or entry.document in self._damaged
 
     def _good(self, read: Read, known: DocumentEntry | None, nodes: Mapping[str, str], now_ms: int) -> DocumentEntry:
@@ -176,8 +179,8 @@ class RefreshPlan:
         return msgspec.structs.replace(entry, version="", hash="", failure=read.failure, verified_at=verified_at)
 
     def _last_verified(self, known: DocumentEntry | None, read: Read) -> int | None:
-        """When a document that fails now was last known to be right. One that was fetched and never made sense does
-        not make its source any older."""
+        """When a document that now fails was last known to be correct; None if never. A document that was fetched and
+        could never be parsed counts as verified now, so that it does not age its source."""
         if known is None or (known.failure and known.verified_at is None):
             return self._started if read.was_fetched else None
         return known.verified_at if known.failure else max(self._before.verified_at, known.indexed_at)

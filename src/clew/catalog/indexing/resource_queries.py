@@ -24,8 +24,8 @@ MAX_LISTED = 1_000
 
 
 async def find_resource(trail: Trail, uri: str, *, by: Principal) -> Breadcrumb | None:
-    """The resource at this address, None when there is none that the caller may see, or only a record of another kind
-    in its place."""
+    """The resource at this address; None if the caller may not see it, or if it does not exist or is a record of
+    another kind."""
     with contextlib.suppress(NotFound):
         found = await trail.records.get(resource_id(by.owner_id, uri), by=by)
         return found if found.schema_name == SCHEMA and found.context.get("uri") == uri else None
@@ -50,8 +50,8 @@ async def list_resources(
 ) -> list[Breadcrumb]:
     """The resources that have all these values and that the caller may see.
 
-    The newest come first; with `sort` those with the highest value, or with the lowest where `ascending`, and equal
-    ones by their uri. Raises InvalidInput.
+    The newest come first. With `sort`, the highest values come first, or the lowest if `ascending`; equal values are
+    ordered by uri. Raises InvalidInput.
     """
     sort = filters.get("sort")
     if not 1 <= limit <= MAX_LISTED:
@@ -82,7 +82,7 @@ def _selector(filters: ResourceFilters) -> Selector:
 def select_resources(
     *, domain: str | None = None, type: str | None = None, segment: str | None = None, source_id: str | None = None
 ) -> Selector:
-    """Which resources: for listing, searching and subscribing."""
+    """The selector of resources for listing, searching and subscribing."""
     tags = [
         f"domain:{domain}" if domain is not None else None,
         source_tag(source_id) if source_id is not None else None,
@@ -93,7 +93,7 @@ def select_resources(
 
 
 async def _best(found: AsyncIterator[Breadcrumb], field: Sort, sign: int, limit: int) -> list[Breadcrumb]:
-    """The foremost `limit` without ever holding many more."""
+    """The first `limit` resources in sort order, without holding many more in memory."""
     chosen: list[Breadcrumb] = []
 
     def rank(each: Breadcrumb) -> tuple[int, str]:

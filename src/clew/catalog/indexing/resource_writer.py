@@ -27,8 +27,8 @@ class WriteOutcome(msgspec.Struct, kw_only=True):
 
 
 class ResourceWriter:
-    """The resources of one source on the trail. `others` are the sources of the domain whose resources it leaves
-    alone; those of any other source are leftovers that it takes over."""
+    """The resources of one source on the trail. `others` are the domain's other sources, whose resources are never
+    overwritten. Resources of any further source are leftovers and may be taken over."""
 
     def __init__(self, trail: Trail, place: SourcePlace, *, others: Collection[str], by: Principal) -> None:
         self._trail = trail
@@ -37,14 +37,14 @@ class ResourceWriter:
         self._by = by
 
     async def present(self) -> AsyncIterator[Breadcrumb]:
-        """Every resource of the source, whatever the books say."""
+        """Every resource of the source on the trail, whether or not the ledger lists it."""
         selector = select_resources(domain=self._place.domain, source_id=self._place.source_id)
         async for each in each_record(self._trail, selector, by=self._by):
             yield each
 
     async def write(self, drafts: Sequence[Draft], *, known: Collection[str], rewrite: bool = False) -> WriteOutcome:
-        """Make the trail hold these. `known` are the ids that are there already, as far as the books know; what is
-        equal is left as it is unless `rewrite`."""
+        """Write these drafts to the trail. `known` are the ids that exist already according to the ledger. Equal
+        records are not written unless `rewrite` is set."""
         outcome = WriteOutcome()
         new = [draft for draft in drafts if draft.id not in known]
         doubtful = [draft for draft in drafts if draft.id in known]
@@ -60,7 +60,8 @@ class ResourceWriter:
         return outcome
 
     async def rescope(self) -> int:
-        """Make every resource of the source need exactly its effective scopes; how many were changed."""
+        """Set the scopes of every resource of the source to the effective scopes. Returns the number of changed
+        resources."""
         scopes = self._place.scopes
         wrong = [
             Update(
@@ -76,11 +77,11 @@ class ResourceWriter:
         return len(wrong)
 
     async def drop(self, ids: Iterable[str]) -> int:
-        """Delete those of these resources that there still are; how many."""
+        """Delete these resources, ignoring those that are already gone. Returns the number of deleted ones."""
         return await drop_records(self._trail, ids, by=self._by)
 
     async def _replace_all(self, drafts: Sequence[Draft], rewrite: bool, outcome: WriteOutcome) -> None:
-        """Write those that differ together, and each by itself where one of them stands in the way."""
+        """Write all differing drafts in one batch. If one of them makes the batch fail, write each by itself."""
         alone: list[Draft] = []
         together: list[Draft] = []
         updates: list[Update] = []
@@ -110,7 +111,8 @@ class ResourceWriter:
             outcome.refused[uri] = f"{uri} cannot be stored: {error.message}"
 
     async def _put(self, draft: Draft, rewrite: bool) -> bool:
-        """Whether it had to be written. Raises AlreadyExists when its place belongs to somebody else."""
+        """Write one draft if it differs; return whether it was written. Raises AlreadyExists if its address belongs to
+        another source."""
         for _ in range(ATTEMPTS):
             found = await self._find(draft)
             if found is None:

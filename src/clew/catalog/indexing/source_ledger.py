@@ -1,7 +1,6 @@
-"""The books of one source: which documents were indexed from which version, and how the last refresh ended.
-
-They are breadcrumbs that only the catalog's own principal sees. Whoever refreshes a source holds its book by a lease,
-so that two processes never do so at once, and one that was killed is noticed by the next.
+"""The ledger of one source: which documents were indexed from which version, and how the last refresh ended. Its
+entries are breadcrumbs that only the catalog's own principal sees. A refresh holds a lease on the ledger, so that two
+processes never refresh a source at once and a killed refresh is noticed by the next.
 """
 
 from __future__ import annotations
@@ -23,15 +22,15 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
 KEEPER = "catalog:keeper"
-"""The scope that the books need."""
+"""The scope that reading and writing a ledger requires."""
 SOURCE_SCHEMA, DOCUMENT_SCHEMA = "source.v1", "document.v1"
 LEASE_MS = 30_000
 _NAMESPACE = UUID("5be8f9c4-19a1-5b7e-8b32-0f6f3f1e6a77")
 
 
 class DocumentEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A document as it was last indexed. `version` and `hash` are empty when it has to be looked at again whatever
-    they are; `failure` says why it could not be refreshed since `verified_at`, which is None when it never was."""
+    """A document as it was last indexed. If `version` and `hash` are empty, the next refresh reads the document again.
+    `failure` says why it could not be refreshed since `verified_at`, which is None if it was never verified."""
 
     document: str
     name: str
@@ -41,7 +40,7 @@ class DocumentEntry(msgspec.Struct, frozen=True, kw_only=True):
     nodes: dict[str, str] = {}
     """From the uri of each node to its digest."""
     order: Sequence[str] = ()
-    """The uris as they follow each other in the document."""
+    """The uris in document order."""
     indexed_at: int = 0
     failure: str = ""
     verified_at: int | None = None
@@ -53,24 +52,24 @@ class SourceEntry(msgspec.Struct, frozen=True, kw_only=True):
     domain: str
     source_id: str
     recipe: str = ""
-    """The settings that decide about its resources beside its documents."""
+    """The digest of the settings, other than the documents, that determine its resources."""
     scopes: Sequence[str] = ()
-    """All that any resource of it may need."""
+    """All scopes that any resource of the source may require."""
     documents: int = 0
     nodes: int = 0
     failed: int = 0
     verified_at: int = 0
     oldest: int = 0
-    """When the document was verified that was not verified for longest; 0 when one never was."""
+    """The earliest verification time among its documents; 0 if one was never verified."""
     error: str = ""
     is_whole: bool = False
-    """Whether the last refresh that wrote anything came to its end."""
+    """Whether the last refresh that wrote anything was completed."""
     holder: str = ""
     held_until: int = 0
 
 
 def keeper(by: Principal, scopes: Iterable[str] = ()) -> Principal:
-    """The caller with the right to keep the books, and to see resources that need these scopes."""
+    """The caller with the added scope to read and write ledgers, and with these scopes."""
     return msgspec.structs.replace(by, scopes=by.scopes | {KEEPER, *scopes})
 
 
@@ -79,20 +78,20 @@ def now_ms(clock: Clock) -> int:
 
 
 async def read_sources(trail: Trail, *, by: Principal) -> list[SourceEntry]:
-    """The books of all sources of the owner, oldest first."""
+    """The ledger entries of all the owner's sources, oldest first."""
     found = each_record(trail, Selector(schema_name=SOURCE_SCHEMA), by=keeper(by))
     return [msgspec.convert(each.context, SourceEntry) async for each in found]
 
 
 async def find_document(trail: Trail, tag: str, *, by: Principal) -> DocumentEntry | None:
-    """The entry of the document whose resources have this tag, in the book of its source."""
+    """The ledger entry of the document whose resources have this tag; None if there is none."""
     selector = Selector(schema_name=DOCUMENT_SCHEMA, all_tags=(tag,))
     page = await trail.records.list(selector, by=keeper(by), limit=1)
     return msgspec.convert(page.items[0].context, DocumentEntry) if page.items else None
 
 
 class SourceLedger:
-    """The book of one source of one domain."""
+    """The ledger of one source of one domain."""
 
     def __init__(
         self, trail: Trail, place: SourcePlace, *, by: Principal, clock: Clock, lease_ms: int = LEASE_MS
@@ -115,7 +114,7 @@ class SourceLedger:
         return self._entry
 
     async def find(self) -> SourceEntry | None:
-        """The book as it is, None before the first refresh."""
+        """The current entry of the source; None before its first refresh."""
         try:
             found = await self._trail.records.get(self._id, by=self._by)
         except NotFound:
@@ -127,8 +126,9 @@ class SourceLedger:
 
     @contextlib.asynccontextmanager
     async def hold(self, patience_ms: int) -> AsyncIterator[SourceEntry]:
-        """Nobody else refreshes the source meanwhile. Gives the book as the last one left it, its `is_whole` saying
-        whether that one came to its end. Raises SourceError when somebody else holds it beyond `patience_ms`."""
+        """Hold the lease while the block runs, so that no other process refreshes the source. Yields the entry that the
+        last refresh left; its `is_whole` says whether that refresh was completed. Raises SourceError if another process
+        keeps the lease for longer than `patience_ms`."""
         before = await self._take(patience_ms)
         renewing = asyncio.create_task(self._renew_for_ever())
         try:
@@ -184,15 +184,14 @@ class SourceLedger:
                 return
 
     def check_held(self) -> None:
-        """Raises SourceError when the lease ran out or was not believed, so that somebody else may hold the book by
-        now."""
+        """Raise SourceError if the lease expired or was lost, so that another process may hold it by now."""
         if self._is_lost or now_ms(self._clock) >= self._entry.held_until:
             raise SourceError(
                 self._place.source_id, "stood still for too long while it was refreshed", hint="Try again"
             )
 
     async def write(self, entry: SourceEntry) -> None:
-        """Put this in the book. Raises Conflict when somebody else has written in it since."""
+        """Write the source's entry. Raises Conflict if another process has written it since it was read."""
         async with self._writing:
             context = msgspec.to_builtins(entry)
             if self._version:
@@ -206,7 +205,7 @@ class SourceLedger:
     # -- documents ----------------------------------------------------------------------------------------
 
     async def documents(self) -> dict[str, DocumentEntry]:
-        """The documents in the book by their id."""
+        """The ledger's document entries by document id."""
         tags = (f"domain:{self._place.domain}", source_tag(self._place.source_id))
         entries = {}
         async for each in each_record(self._trail, Selector(schema_name=DOCUMENT_SCHEMA, all_tags=tags), by=self._by):
@@ -216,7 +215,7 @@ class SourceLedger:
         return entries
 
     async def put(self, entries: Sequence[DocumentEntry]) -> None:
-        """Note these documents, new ones and known ones."""
+        """Create or update the entries of these documents."""
         before = frozenset(self._versions)
         new = [entry for entry in entries if entry.document not in before]
         if new:
@@ -232,12 +231,12 @@ class SourceLedger:
         return Update(id=str(draft.id), change=change, expect=self._versions[entry.document])
 
     async def forget(self, documents: Iterable[str]) -> None:
-        """Strike these documents out."""
+        """Delete the entries of these documents."""
         ids = [self._id_of("document", document) for document in documents]
         await drop_records(self._trail, ids, by=self._by)
 
     async def close_for_good(self) -> None:
-        """Remove the book of a source that is no longer wanted."""
+        """Delete the ledger of a source that is no longer wanted."""
         await self.forget(await self.documents())
         await drop_records(self._trail, [self._id], by=self._by)
 

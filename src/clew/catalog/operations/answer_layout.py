@@ -19,21 +19,23 @@ from clew.llm.tokens import estimate_tokens
 from clew.trail.search.closeness import NEAR, closeness
 
 FEW = 4
-"""With at most this many domains, each is shown in full if there is room, whatever the question."""
+"""With at most this many domains, each is shown in full if there is room, even if it is irrelevant to the question."""
 MOST_DESCRIBED, MOST_NAMED = 12, 12
-"""Entry points of a domain in full that are described, and that are only named."""
+"""The most entry points that a fully shown domain describes, and the most that it names in addition."""
 OVERHEAD = 120
-"""Tokens of what stands around the sections."""
+"""The estimated tokens of the text around the sections."""
 HEADING, AND_MORE = 10, 12
-"""Tokens of a domain's heading beside its name and description, and of the line that names further entry points."""
+"""The tokens of a domain's heading without its name and description, and those of the line that names further entry
+points."""
 FOLDED_SHARE = 0.4
-"""The part of the budget that one line a domain may take, where there are many."""
+"""The share of the budget for the one-line forms of domains, if there are many domains."""
 LINES = ((100, FEW), (60, 1), (0, 0))
-"""Ways of folding, from long to short: characters of the description, entry points by name."""
+"""The forms of a folded domain, from long to short: the length of the description, and the number of entry points
+named."""
 HOW_TO_SEE = "Ask with a `domain`, in words closer to what you need, or with a larger budget."
 """The next steps after a cut."""
 LEAST = 60
-"""Tokens below which no domain is worth showing in full."""
+"""With fewer tokens left than this, no further domain is shown in full."""
 
 T = TypeVar("T")
 Sized = tuple[Section, int]
@@ -51,7 +53,7 @@ def lay_out(
     """The sections of an answer within a budget of tokens, and what was cut, in words. The parameters of tools that
     were `described` before are left out.
 
-    The closest domains come first, equally close ones in order of registration. No domain goes missing without a word.
+    The closest domains come first, equally close ones in order of registration. Every omitted domain is mentioned.
     """
     ordered = sorted(offers, key=lambda offer: -found[offer.domain.name].relevance)
     best = found[ordered[0].domain.name].relevance if ordered else 0.0
@@ -90,8 +92,8 @@ def _fold_all(offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], bu
 def _fold_within(
     offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], characters: int, named: int, share: float
 ) -> dict[str, Sized] | None:
-    """All domains folded this way, by name; None as soon as they take more than their share. Most are not hit and look
-    as they always do, so those should come first."""
+    """All domains folded to one line each, by name; None if they take more than `share` tokens. The line of a domain
+    without hits is cached."""
     lines: dict[str, Sized] = {}
     used = 0
     for offer in offers:
@@ -146,8 +148,8 @@ def _ranked(entries: EntryPoints, found: DomainHits) -> Iterator[RoutedTool]:
 def _unfold(
     entries: EntryPoints, found: DomainHits, room: int, is_relevant: bool, described: Collection[str]
 ) -> Sized | None:
-    """As much of a domain as there is room for: the entry points that matter, resources, then names of other entry
-    points. None when not even one of the first fits."""
+    """As much of a domain as fits into `room`: relevant entry points, resources, then names of other entry points. None
+    if no entry point and no resource fits."""
     domain = entries.domain
     about = _about(domain.description, 300)
     used = HEADING + estimate_tokens(domain.name + about)
@@ -179,13 +181,13 @@ def _unfold(
 
 
 def _fitting(items: Sequence[T], sizes: Sequence[int], room: int) -> Sequence[T]:
-    """The first of the items that fit."""
+    """The longest prefix of the items that fits."""
     number = sum(1 for _ in takewhile(lambda used: used <= room, accumulate(sizes)))
     return items[:number]
 
 
 def _resources(found: DomainHits) -> list[CatalogEntry]:
-    """Resources that are not much farther away than the closest."""
+    """The resources that are nearly as relevant as the most relevant hit."""
     if not found.resources:
         return []
     least = min(max(found.relevance, 1.0), 2.0) * NEAR / 2
@@ -219,7 +221,7 @@ def _entry(each: RoutedTool, found: DomainHits, described: Collection[str]) -> C
 def _name_more(
     shown: Sequence[Section], offers: Sequence[EntryPoints], found: Mapping[str, DomainHits], room: int
 ) -> list[Section]:
-    """Use the remaining room for the names of entry points that were only counted."""
+    """Fill the remaining room with names of entry points that are only counted so far."""
     sections = []
     for section, entries in zip(shown, offers, strict=True):
         if not section.more or room <= 0:
@@ -238,13 +240,14 @@ def _name_more(
 
 
 def _first(names: Iterable[str], room: int) -> list[str]:
-    """As many as there is room for."""
+    """The first names that fit into the room."""
     listed = list(names)
     return list(_fitting(listed, [estimate_tokens(f", `{name}`") for name in listed], room))
 
 
 def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) -> tuple[list[Section], list[str]]:
-    """Where not even one line a domain fits, the last ones are left out, and there is room for some of their names."""
+    """The sections that fit, at least one, and the names of the domains that were left out. If anything is left out,
+    `for_names` tokens stay free for their names."""
     sections, sizes = [section for section, _ in shown], [size for _, size in shown]
     if sum(sizes) <= room:
         return sections, []

@@ -58,8 +58,8 @@ def choose_per_domain(per_domain: int, other: int | None) -> int:
 
 class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A tool or resource as discovery shows it. `description` is one line without markup; `params` says name (type) of
-    each argument. `score` is 1 where the entry is just close enough to the question; `reads_only` says that a tool
-    changes nothing."""
+    each argument. A `score` of 1 means that the entry is just relevant enough to the question. `reads_only` says that a
+    tool changes nothing."""
 
     route: str
     description: str
@@ -82,9 +82,9 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Cited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A passage, commit or note that answers a question. `path`, `start`, `end` and `blob` lead to lines of a file at a
-    content, `commit` to a commit, `id` to a note. `text` is what it says on one line, `owner` the class or headings
-    around it, `place` all of its address in a few characters. `score` is from 0 to 1."""
+    """A passage, commit or note that answers a question. `path`, `start`, `end` and `blob` identify lines of one
+    version of a file, `commit` a commit, `id` a note. `text` is the citation's text on one line, `owner` the enclosing
+    class or headings, and `place` the full address in short form. `score` is from 0 to 1."""
 
     number: int
     id: str

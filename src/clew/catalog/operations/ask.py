@@ -1,4 +1,5 @@
-"""`ask`: what can be done, and what is known. Entry points always, hidden routes never, and no padding."""
+"""`ask`: what the caller can do, and what is known. An answer always shows entry points, never hidden routes, and no
+padding."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ from clew.trail.store import Trail
 
 MIN_BUDGET, MAX_BUDGET = 300, 100_000
 MAX_NAMED = 5
-"""Routes in one question that are looked up."""
+"""The maximum number of routes in a question that are looked up."""
 _ROUTES = lazy_pattern(r"[a-z][a-z0-9-]*://(?:tools|resources)/[^\s\"'`<>()]+")
 REMEMBERED = 500
 CATALOG_SCHEMAS = (TOOL_SCHEMA, FOREIGN_TOOL_SCHEMA, RESOURCE_SCHEMA)
@@ -82,7 +83,7 @@ class AskOperation:
         known: Known | None = None,
         hints: Sequence[str] = (),
     ) -> CatalogAnswer:
-        """The answer to a question that was checked, with what is known and some hints, rendered once.
+        """Return the answer to a checked question, with the given knowledge and hints, rendered as markdown.
 
         `reader` reads the catalog's records with the caller's scopes. Raises NotFound (a domain), HandleRefused.
         """
@@ -118,7 +119,7 @@ class AskOperation:
     async def _add_named(
         self, question: Question, found: Mapping[str, DomainHits], entries: Sequence[EntryPoints], reader: Principal
     ) -> None:
-        """Put the routes that a question spells out first, so that it certainly shows them."""
+        """Put the routes that a question spells out first, so that the answer always shows them."""
         known = {each.domain.name: each for each in entries}
         for route in _routes_in(question.query):
             if route.domain not in known:
@@ -135,7 +136,7 @@ class AskOperation:
         return self._registry.domains(by)
 
     async def _recall(self, key: tuple[str, ...], reader: Principal) -> CatalogAnswer | None:
-        """The answer to the same question, unless the catalog has changed since."""
+        """The cached answer to the same question; None if there is none or the catalog has changed since."""
         known = self._answers.get(key)
         if known is None or known.generation != self._registry.generation:
             return None
@@ -160,7 +161,7 @@ class AskOperation:
 
 
 def _described(exposure: Exposure) -> set[str]:
-    """The routes that an earlier answer under this handle described. One that it only named has no tokens."""
+    """The routes that earlier answers under this handle described. Routes that were only named have no tokens."""
     return {item for item, each in exposure.items.items() if each.via == "ask" and each.tokens}
 
 
@@ -180,7 +181,7 @@ def tell_awaiting(number: int) -> str:
 
 
 def _rendered(answer: CatalogAnswer, known: Known, hints: Sequence[str]) -> CatalogAnswer:
-    """The whole answer with its markdown. An answer with citations is never far from the question."""
+    """The whole answer with its markdown. An answer with citations always counts as relevant."""
     hint = "" if known.items and answer.hint == NOTHING_CLOSE else answer.hint
     more = f"{known.more:,} {MORE}"
     full = msgspec.structs.replace(

@@ -156,7 +156,7 @@ def _text_in(hit: Hit, fields: Sequence[Field]) -> str:
 
 
 def _without_name(hit: Hit, fields: Sequence[Field]) -> Hit:
-    """A name that is not searched makes no hit exact."""
+    """The hit, without its exact match by name if the name is not a searched field."""
     return hit if "name" in fields else msgspec.structs.replace(hit, exact=False)
 
 

@@ -36,11 +36,12 @@ MAX_GUIDANCE = 50
 MAX_PARTS = 20
 MAX_LEADING = 4
 _LIKE_A_ROUTE = lazy_pattern(r"([a-z][a-z0-9-]{0,62})(?::/{0,2}|/)([!-~]{1,200})")
-"""A text of another shape that begins with the name of a domain."""
+"""Matches a malformed route that starts with the name of a domain."""
 
 
 class GetOperation:
-    """Runs entries. With `strict`, only what the caller's exposure set holds, and what the skills in it bring."""
+    """Runs entries. With `strict`, only routes in the caller's exposure set, or opened by its loaded skills, are
+    allowed."""
 
     def __init__(
         self,
@@ -99,7 +100,8 @@ class GetOperation:
         return Result(route=turn.item.route, success=True, data=data)
 
     async def _run(self, turn: _Turn) -> GuidedContent:
-        """In this order: parse, look up, scopes, exposure, arguments, execution."""
+        """Run one entry: parse the route, look it up, check scopes, exposure and arguments, then execute. Raises
+        Refused."""
         try:
             route = parse_route(turn.item.route)
         except InvalidInput as error:
@@ -134,7 +136,7 @@ class GetOperation:
         return f"Start with {' or '.join(entries[:MAX_LEADING])}" if entries else "`ask` shows the routes that exist"
 
     def _with_guess(self, error: InvalidInput, turn: _Turn) -> str:
-        """The error of a text that is no route, with the route of the domain that it begins with."""
+        """The error message for a malformed route, with a suggestion if it starts with the name of a visible domain."""
         found = _LIKE_A_ROUTE.fullmatch(turn.item.route)
         if found is None or all(each.name != found[1] for each in self._registry.domains(turn.by)):
             return str(error)
@@ -156,7 +158,8 @@ class GetOperation:
         raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. {self._how_to_reveal(route, turn.by)}")
 
     def _how_to_reveal(self, route: CatalogRoute, by: Principal) -> str:
-        """The calls that show a route: `ask` shows what it names; guidance alone shows a hidden tool."""
+        """A sentence with the calls that reveal a route. `ask` reveals a route named in the question; a hidden tool is
+        revealed only by guidance."""
         if not route.is_hidden:
             return f'Call ask(query="{route}", domain="{route.domain}"), and pass the handle on'
         leading = find_leading(self._registry, route, by)

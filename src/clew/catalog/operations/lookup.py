@@ -23,16 +23,16 @@ from clew.trail.model.query import SearchRequest
 from clew.trail.store import Trail
 
 MAX_WHOLE = 60_000
-"""Characters of a resource and its parts that are given at once."""
+"""The maximum number of characters of a resource and its parts in one result."""
 
 SUGGESTED = 3
 LOOKED_AT = 200
-"""Most routes that are suggested for a missing one, and most neighbours that are compared for that."""
+"""The maximum number of routes suggested for a missing one, and of neighbours compared to find them."""
 
 
 class FullResource(msgspec.Struct, frozen=True, kw_only=True):
-    """A resource with its content, its parts included, and the scopes that it takes to see it. `rest` are the parts
-    that had no room, in their order."""
+    """A resource with the content of all its parts, and the scopes required to see it. `rest` are the parts that did
+    not fit, in order."""
 
     name: str
     description: str
@@ -54,7 +54,8 @@ class Lookup:
         self._registry = registry
 
     async def read(self, route: CatalogRoute, *, by: Principal) -> FullResource:
-        """Raises NotFound for what is not there or not visible; what a domain's code raises passes through."""
+        """Read a resource with its parts. Raises NotFound if it does not exist or is not visible. Exceptions of a
+        domain's code pass through."""
         defined = self._registry.find_resource(route)
         if defined is None:
             return await self._find_file(route, by) or await self._with_parts(route, by)
@@ -65,13 +66,13 @@ class Lookup:
         return FullResource(name=name, description=about, content=content, scopes=defined.scopes)
 
     async def read_indexed(self, route: CatalogRoute, *, by: Principal) -> FullResource:
-        """A resource as it was last indexed, without its parts. Raises NotFound, also where its domain is not there for
-        the caller."""
+        """A resource as it was last indexed, without its parts. Raises NotFound, also if the caller may not see its
+        domain."""
         return _whole(await self._get(route, by))
 
     async def _find_file(self, route: CatalogRoute, by: Principal) -> FullResource | None:
-        """A resource that its domain reads and does not index. Raises NotFound if the domain is not there for the
-        caller."""
+        """A resource that its domain reads on demand and does not index. Raises NotFound if the caller may not see the
+        domain."""
         domain = self._registry.visible_domain(route.domain, by)
         found = await domain.find_file(unquote(route.path)) if domain.find_file is not None else None
         if found is None:
@@ -109,7 +110,8 @@ class Lookup:
         return msgspec.structs.replace(whole, content=content, rest=rest)
 
     async def can_see(self, route: CatalogRoute, *, by: Principal) -> bool:
-        """Whether there is such a resource for the caller. A domain may look for the file; none of its tools runs."""
+        """Whether the resource exists and the caller may see it. The domain may check for a file, but none of its tools
+        runs."""
         defined = self._registry.find_resource(route)
         if defined is not None:
             return defined.scopes <= by.scopes
@@ -119,8 +121,8 @@ class Lookup:
             return False
 
     async def suggest(self, route: CatalogRoute, *, by: Principal) -> list[str]:
-        """The resources of its domain that are spelled most like a route, as far as the caller may see them; none where
-        it may not see the domain."""
+        """The visible resources of the route's domain with the most similar spelling; none if the caller may not see
+        the domain."""
         domain = self._registry.find_domain(route.domain)
         if domain is None or not domain.scopes <= by.scopes:
             return []

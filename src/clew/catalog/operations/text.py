@@ -1,5 +1,5 @@
-"""Text that others wrote as a part of an answer: on one line or behind a fence, and never able to look like a heading,
-a list or guidance of ours. Nothing that a reader sees is taken out of it: what would be markup is escaped."""
+"""Untrusted text as part of an answer: on one line or in a fenced block, so that it cannot imitate a heading, a list or
+Clew's guidance. No visible character is removed; markup is escaped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BLOCK = lazy_pattern(
 )
 """Markup that begins a block at the start of a line. A backslash goes before it, or after a number."""
 _STRONG = lazy_pattern(r"(?<![^\s(])\*\*([^\s*`](?:[^*`]*[^\s*`])?)\*\*(?![^\s.,:;!?)])")
-"""Words in bold: their sentence is the same without the marks."""
+"""Words in bold. Removing the marks does not change the sentence."""
 _SPAN = r"(?<!`)(?P<bar>`+)(?!`)(?P<code>.+?)(?<!`)(?P=bar)(?!`)"
 _ACTIVE = lazy_pattern(
     rf"(?P<done>\\[!-/:-@\[-`{{-~])|{_SPAN}"
@@ -37,14 +37,14 @@ _LINK = lazy_pattern(r"\]\s*\(")
 
 
 def plain(text: str, limit: int = MAX_LINE) -> str:
-    """A text of a domain as it is, on one line and cut with `…`: for a title, a field or a terminal, not for
+    """A domain's text on one line, truncated with `…` and not escaped: for a title, a field or a terminal, not for
     markdown."""
     return _cut(" ".join(clean(text[: limit * 8]).split()), limit)
 
 
 def inline(text: str, limit: int = MAX_LINE) -> str:
-    """A text of a domain for the middle of a line of markdown: on one line, cut with `…`, what would be markup escaped.
-    Code between backticks stays so, but for a route: those are marked by us alone. Doing it twice changes nothing."""
+    """A domain's text for use within a line of markdown: on one line, truncated with `…`, with markup escaped. Code
+    spans stay, except around a route, since only Clew may mark routes. The function is idempotent."""
     line = plain(_STRONG.sub(r"\1", text[: limit * 8]), limit)
     shown = _escaped(line)
     while len(shown) > limit:
@@ -73,7 +73,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def _cut(line: str, limit: int) -> str:
-    """A line of so many characters, with `…` for the rest. Code that is cut ends with its backtick."""
+    """Truncate a line to `limit` characters, with `…` at the end. A truncated code span gets its closing backtick."""
     if len(line) <= limit:
         return line
     head = line[: limit - 1].rstrip()
@@ -81,8 +81,8 @@ def _cut(line: str, limit: int) -> str:
 
 
 def code_span(text: str, limit: int = MAX_LINE) -> str:
-    """Code of a domain for the middle of a line: as it is written, on one line, cut with `…`, between more backticks
-    than stand together in it."""
+    """A domain's code as a code span: unescaped, on one line, truncated with `…`, and delimited by more backticks than
+    it contains in a row."""
     line = " ".join(clean(text[: limit * 8]).split())
     line = line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
     bar = "`" * max([1, *(len(found) + 1 for found in _TICKS.findall(line))])
@@ -91,8 +91,8 @@ def code_span(text: str, limit: int = MAX_LINE) -> str:
 
 
 def one_line(text: str, limit: int = LIST_LIMIT) -> str:
-    """A text of a foreign server as a part of a line of ours. Stricter than `inline`: nothing in it is a route, nor
-    looks like one, and no line of it keeps the mark that it began with."""
+    """A foreign server's text as part of one of our lines. Stricter than `inline`: it cannot contain anything that
+    looks like a route, and block markers at the start of its lines are removed."""
     seen = clean(text[: limit * 20]).translate(_LOOK_ALIKES)
     lines = (_MARK.sub("", line).strip() for line in seen.split("\n"))
     joined = " ".join(" ".join(lines).split()).translate(_ON_A_LINE)
@@ -106,8 +106,8 @@ def quoted(text: str, limit: int = LIST_LIMIT) -> str:
 
 
 def fence(text: str, about: str, *, limit: int | None = None, language: str = "text") -> str:
-    """A text that others wrote as a block that nothing in it can end, with a line that says whose it is. `about` is a
-    sentence of our own; over `limit` characters the text is cut, and says so."""
+    """Untrusted text as a fenced block that the text cannot close, preceded by a line that names its origin. `about` is
+    a trusted sentence. Text over `limit` characters is truncated with a note."""
     seen, note = clean(text if limit is None else text[:limit]), ""
     if limit is not None and len(text) > limit:
         note = f"\n… cut here: {len(text):,} characters in all"

@@ -1,4 +1,4 @@
-"""The boundary of foreign code: whatever a tool does, only its own entry fails."""
+"""The boundary around foreign code: a misbehaving tool fails only its own entry."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ class Refused(Exception):
 async def attempt(route: str, work: Callable[[], Awaitable[GuidedContent]], seconds: float) -> GuidedContent:
     """The result of the work within its time limit.
 
-    Raises Refused for every exception of the work, also when it cancels itself or raises SystemExit, and when it is
-    late, even if it ignores cancellation. Cancelling the caller cancels the work. KeyboardInterrupt passes through.
+    Raises Refused if the work raises any exception, including SystemExit, cancels itself, or exceeds the time limit,
+    even if it ignores cancellation. Cancelling the caller cancels the work. KeyboardInterrupt passes through.
     """
     task = asyncio.create_task(_outcome(work))
     _running.add(task)
@@ -61,7 +61,7 @@ async def _outcome(work: Callable[[], Awaitable[GuidedContent]]) -> GuidedConten
 
 
 async def _end(task: asyncio.Task[GuidedContent | BaseException]) -> None:
-    """Cancel the task where it still runs. One that does not end soon is left to itself, and its outcome ignored."""
+    """Cancel the task if it is still running. A task that does not end soon is abandoned and its outcome ignored."""
     if not task.done():
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE_SECONDS)

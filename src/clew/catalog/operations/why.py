@@ -51,7 +51,8 @@ class WhyOperation:
         self._find_skill_routes = skill_routes
 
     async def explain(self, text: str, handle: str | None, *, by: Principal, reader: Principal) -> RouteExplanation:
-        """Raises InvalidInput for what is not a route at all, HandleRefused."""
+        """Explain why the caller can or cannot use a route. Raises InvalidInput if the text is not a route,
+        HandleRefused."""
         route = parse_route(text)
         exposure = await self.exposure(handle, by=by)
         if route.kind == "resources":
@@ -66,7 +67,8 @@ class WhyOperation:
         return self._explain_tool(routed, exposure, by)
 
     async def exposure(self, handle: str | None, *, by: Principal) -> Exposure:
-        """The set that is meant; an empty one where the caller names none and has no session. Raises HandleRefused."""
+        """The exposure set of the handle or of the caller's session; an empty set if there is neither. Raises
+        HandleRefused."""
         is_known = handle is not None or by.session is not None
         return await self._exposures.open(handle, by=by) if is_known else Exposure(handle="")
 

@@ -1,5 +1,5 @@
-"""Foreign MCP servers: each one a domain that is searched like our own, called through one connection, and never
-trusted with more than data."""
+"""Foreign MCP servers. Each is a domain that is searched like built-in domains and called through one connection. Its
+texts are treated as untrusted data."""
 
 from clew.catalog.servers.config import McpServerConfig, read_servers, write_servers
 from clew.catalog.servers.config_import import import_servers, project_files, user_files

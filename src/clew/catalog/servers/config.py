@@ -75,7 +75,7 @@ class McpServerConfig(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def target(self) -> str:
-        """Where it is, without anything that may be secret: the program, or the host."""
+        """The program or host of the server, without possible secrets."""
         return urlsplit(self.url).hostname or "" if self.transport == "http" else Path(self.command[0]).name
 
 
@@ -92,8 +92,8 @@ class InvalidServer(ConfigError):
 
 
 def read_servers(folder: Path) -> list[McpServerConfig]:
-    """The servers of `folder`/mcp.json in the order of the file; none when there is no file. Raises ConfigError, naming
-    the server and the key, for what cannot be used."""
+    """The servers of `folder`/mcp.json in the order of the file; empty if there is no file. Raises ConfigError, with
+    the server and the key, for an invalid entry."""
     return _usable(_read_file(folder))
 
 
@@ -103,7 +103,7 @@ def servers_of(config: Config) -> list[McpServerConfig]:
 
 
 def read_each_server(config: Config) -> Iterator[McpServerConfig | ConfigError]:
-    """The servers as `servers_of` has them, with an error in the place of each that cannot be used."""
+    """Like `servers_of`, but with an error in place of each invalid server."""
     path, taken = config.folder / FILE, set()
     for one in _read_file(config.folder):
         if isinstance(one, McpServerConfig):
@@ -147,7 +147,7 @@ def _usable(found: Iterable[McpServerConfig | ConfigError]) -> list[McpServerCon
 
 
 def write_servers(folder: Path, servers: Sequence[McpServerConfig]) -> Path:
-    """Write the file anew, whole or not at all. Raises ReadOnly where it is a link out of the folder, and OSError."""
+    """Replace the file atomically. Raises ReadOnly if it is a link out of the folder, and OSError."""
     path = folder / FILE
     real = inside(path, folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -242,7 +242,7 @@ def written(server: McpServerConfig) -> dict[str, Any]:
 
 
 def derive_id(name: str, taken: Collection[str] = ()) -> str:
-    """The name of a domain for a server of any name: the same for the same name, and none of `taken`."""
+    """A valid domain name derived from a server's name: deterministic, and not in `taken`."""
     base = _NOT_ID.sub("-", name.lower()).strip("-")[:50].strip("-")
     if not base or not base[0].isalpha():
         base = f"server-{base}".strip("-")

@@ -28,7 +28,7 @@ _NOT_NAME = lazy_pattern(r"[^A-Za-z0-9._-]+")
 
 
 def build_domain(config: McpServerConfig, entries: Sequence[ServerEntry], registry: ServerRegistry) -> Domain:
-    """The domain of a server with these entries. Building it opens no connection."""
+    """Build the domain of a server with these entries. Opens no connection."""
     names = name_tools(entry.name for entry in entries if entry.kind == "tool")
     kinds = {entry.kind for entry in entries}
     hidden = [_hidden_tool(config, entry, names[entry.name], registry) for entry in entries if entry.kind == "tool"]
@@ -44,7 +44,7 @@ def build_domain(config: McpServerConfig, entries: Sequence[ServerEntry], regist
 
 
 def name_tools(names: Iterable[str]) -> dict[str, str]:
-    """From the names that a server gives its tools to ones that a route can hold: one each, none of our own."""
+    """Map a server's tool names to unique names that are valid in a route and do not collide with Clew's own tools."""
     found: dict[str, str] = {}
     taken = {READ, PROMPT}
     for name in names:
@@ -119,7 +119,7 @@ def _introduce(config: McpServerConfig, registry: ServerRegistry) -> list[str]:
 
 
 def _count(config: McpServerConfig, registry: ServerRegistry, shown: int, task: str, wants_all: bool) -> list[str]:
-    """How much there is, how to get to the rest, and what may not be used."""
+    """A text with the number of entries, how to see the rest, and which entries may not be used."""
     tools, server = registry.entries(config.id, "tool"), config.id
     resources, prompts = registry.entries(server, "resource"), registry.entries(server, "prompt")
     counts = (_some(tools, "tool"), _some(resources, "resource"), _some(prompts, "prompt"))

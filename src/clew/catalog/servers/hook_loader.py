@@ -16,8 +16,8 @@ MAX_REASON = 300
 
 
 def load_hooks(names: Iterable[str], project: Path) -> list[Hooks]:
-    """The hooks of these names, in their order. Modules of the project are run from their source. Raises ConfigError
-    for one that cannot be loaded."""
+    """The hooks of these names, in their order. Modules of the project are run from their source. Raises ConfigError if
+    a hook cannot be loaded."""
     return [_load(name, project) for name in names]
 
 

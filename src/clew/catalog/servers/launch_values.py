@@ -12,8 +12,8 @@ from clew.catalog.servers.value_references import Reveal, Value, resolve
 
 
 class Values(msgspec.Struct, frozen=True, kw_only=True):
-    """Command, environment, address, headers and what proves our client, as they are used. `secrets` are those among
-    them that came from a reference."""
+    """The command, environment, address, headers and client credentials, with references resolved. `secrets` are the
+    values that came from a reference."""
 
     command: tuple[str, ...]
     env: dict[str, str]

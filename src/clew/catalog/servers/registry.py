@@ -1,6 +1,7 @@
 """All foreign servers of a workspace: their tools, resources and prompts in one search, and their connections.
 
-Opening it reads the trail only. A server is contacted when it is added, called, or said to have changed.
+Opening the registry only reads the trail. A server is contacted when it is added, called or refreshed, or when it
+announces a change.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class Relevant(msgspec.Struct, frozen=True, kw_only=True):
 class ServerRegistry:
     """Made by `open_registry`. `by` writes the entries to the trail, and searches where a caller gives no principal;
     `on_update` is awaited with the id of a server after its entries changed; `allows` says whether the user has agreed
-    to a server, without which it is neither started nor contacted."""
+    to a server; otherwise the server is neither started nor contacted."""
 
     def __init__(
         self,
@@ -113,8 +114,8 @@ class ServerRegistry:
         return self._configs[server]
 
     def connection(self, server: str) -> ServerConnection:
-        """The one connection of a server, which need not be open. Raises NotFound, ServerError where it is off, or the
-        user has not agreed to it as it is now."""
+        """The one connection of a server, which need not be open. Raises NotFound, and ServerError if the server is
+        disabled or the user has not agreed to its current entry."""
         if not self.config(server).enabled:
             raise ServerError(server, "is switched off", hint="Set enabled to true in .clew/mcp.json")
         if not self.allows(self.config(server)):
@@ -177,8 +178,8 @@ class ServerRegistry:
         return approved
 
     async def refresh(self, server: str) -> Synced:
-        """Look at a server's lists and bring the trail up to date. Raises ServerError when it cannot be reached: then
-        nothing changes but what `looks` tells of it."""
+        """Read a server's lists and update the trail. Raises ServerError or ConfigError if the server cannot be read;
+        the error is then recorded in `failures`, and nothing else changes."""
         connection = self.connection(server)
         try:
             total = await self._look(server, connection)
@@ -217,7 +218,8 @@ class ServerRegistry:
     async def _list(
         self, connection: ServerConnection, kind: Kind
     ) -> tuple[list[dict[str, Any]], list[str]] | ServerError:
-        """All of a kind; the error where the server lives on but does not give that list."""
+        """List all entries of a kind. Returns the error if the listing fails but the connection stays open; raises
+        ServerError otherwise."""
         entries: list[dict[str, Any]] = []
         left_out: list[str] = []
         for name in _LISTS[kind]:
@@ -233,7 +235,7 @@ class ServerRegistry:
         return [one for one in entries if kind != "tool" or admits(one["name"])], left_out
 
     async def _take(self, config: McpServerConfig) -> None:
-        """Know a server, with what the trail holds of it."""
+        """Add a server and load its entries from the trail. Raises AlreadyExists."""
         if config.id in self._configs:
             raise AlreadyExists("server", config.id)
         self._store.widen(config.scopes)
@@ -253,7 +255,7 @@ class ServerRegistry:
         await self._store.load(config.id)
 
     async def _note_end(self, server: str, error: ServerError | ConfigError | None) -> None:
-        """Remember why a server failed, until it answers."""
+        """Store the reason of a server's failure; delete it once the server answers."""
         if error is not None:
             self._sound.discard(server)
             await self.failures.note(server, str(error), started=server in self._begun)
@@ -262,7 +264,7 @@ class ServerRegistry:
             await self.failures.clear(server)
 
     async def _forget(self, server: str) -> None:
-        """Close a server, and know it no longer."""
+        """Close a server's connection and remove the server from the registry. Raises NotFound."""
         self.config(server)
         if (following := self._following.pop(server, None)) is not None:
             following.cancel()
@@ -270,7 +272,8 @@ class ServerRegistry:
         del self._configs[server]
 
     def _started(self, server: str) -> None:
-        """List a server after its start: its lists may have changed. A start for a listing needs no second."""
+        """Schedule a listing after a server's start, since its lists may have changed. If the start was for a listing,
+        none is scheduled."""
         self._begun.add(server)
         if server in self._locks and not self._locks[server].locked():
             self._changed(server)
@@ -305,9 +308,8 @@ class Servers:
         self._registry = registry
 
     async def add(self, config: McpServerConfig, *, look: bool = True) -> ServerConnection:
-        """Take a server and, unless told not to, look at its lists: what it has now counts as approved.
-
-        Raises AlreadyExists, and ServerError or ConfigError, taking nothing, when it cannot be looked at.
+        """Add a server and, by default, read its lists; its current entries count as approved. Raises AlreadyExists,
+        and ServerError or ConfigError if the lists cannot be read; the server is then not added.
         """
         await self._registry._take(config)
         if look and config.enabled:
@@ -343,7 +345,8 @@ class Servers:
 async def open_registry(
     trail: Trail, configs: Iterable[McpServerConfig] = (), *, by: Principal, **given: Any
 ) -> ServerRegistry:
-    """A registry of these servers with what the trail knows of them; none is contacted. Close it at the end."""
+    """Open a registry of these servers, with their entries from the trail. No server is contacted. The caller must
+    close the registry."""
     registry = ServerRegistry(trail, by=by, **given)
     for config in configs:
         await registry._take(config)

@@ -1,4 +1,4 @@
-"""Keeps secrets that others wrote into their files out of ours: what looks like a token becomes a reference."""
+"""Keeps secrets in imported files out of Clew's files: a value that looks like a token is replaced by a reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The last failure of each foreign server, for commands that start none."""
+"""The last failure of each foreign server, for commands that do not start servers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ class ServerFailures:
         return str(found.context.get("problem", "")) if found is not None else ""
 
     async def could_not_start(self, server: str) -> bool:
-        """Whether the last error kept the server from starting, so that a look tells whether it works again. One that
-        ended while it worked may start and end again."""
+        """Whether the last error prevented the server from starting, so that a new start shows whether it is fixed. For
+        a server that failed later, a successful start proves nothing."""
         found = await self._find(server)
         return found is not None and found.context.get("started") is False
 
@@ -80,7 +80,8 @@ class ServerFailures:
 
 
 async def is_logged_in(config: McpServerConfig, vault: Vault, environ: Mapping[str, str]) -> bool | None:
-    """Whether there is a login to a server that wants one of a person; None for any other. The server is not asked.
+    """Whether the user is logged in to a server that requires a personal login; None for any other server. Does not
+    contact the server.
 
     Raises ConfigError for a variable or secret that is not set.
     """

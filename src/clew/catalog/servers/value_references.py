@@ -1,4 +1,4 @@
-"""Values that a file only names: `{"$env": NAME}`, `{"$secret": NAME}` and `${NAME}` inside a text.
+"""References to values in a file: `{"$env": NAME}`, `{"$secret": NAME}` and `${NAME}` inside a text.
 
 They are looked up when a server is started, never before, so that no record, log or repr can hold them.
 """

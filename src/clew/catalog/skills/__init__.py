@@ -1,1 +1,1 @@
-"""The domain `skills`: what the files of a folder define for agents, found, loaded and unloaded by any caller."""
+"""The domain `skills`. Callers find, load and unload the skills that the files of a folder define."""

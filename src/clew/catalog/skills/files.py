@@ -25,7 +25,7 @@ from clew.tools.files.folder import is_secret_path
 SCHEME = "skill://"
 MAIN = "SKILL.md"
 MAX_FILES, MAX_TOTAL = 512, 16 * 1_048_576
-"""Limits of one skill that is served, as the MCP extension sets them."""
+"""The limits of one served skill, as set by the MCP extension."""
 
 _NAME = re.compile(r"(?!-)(?!.*--)[a-z0-9-]{1,64}(?<!-)")
 _MAX_DESCRIPTION, _MAX_COMPATIBILITY = 1_024, 500
@@ -71,7 +71,7 @@ class SkillFiles:
         return found
 
     async def read(self, uri: str) -> bytes:
-        """The bytes of a file, as its digest says. Raises NotFound, also for one that has changed meanwhile."""
+        """The bytes of a file, which match its digest. Raises NotFound, also if the file has changed since."""
         skill = await self._of(uri)
         file = next((each for each in skill.files if each.uri == uri), None) if skill is not None else None
         if file is None:
@@ -149,7 +149,7 @@ def _described(skill: Skill, meta: dict[str, Any], hashed: Sequence[HashedFile],
 
 
 def _plain(meta: dict[str, Any]) -> dict[str, Any]:
-    """Front matter as JSON has it; empty where it has what JSON has not."""
+    """The front matter as JSON values; empty if it has a value that JSON cannot represent."""
     try:
         found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(meta))
     except (TypeError, ValueError, RecursionError):

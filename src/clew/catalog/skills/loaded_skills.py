@@ -1,4 +1,4 @@
-"""Loaded skills of callers: in their exposure sets, with the routes that follow and the reasons."""
+"""The loaded skills of callers, stored in their exposure sets, with the routes that they open and the reasons."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ class LoadedSkills:
         )
 
     def terms(self, by: Principal) -> LoadTerms:
-        """The terms under which a caller may load skills. One that no definition names, as a plain MCP client, may load
-        any skill; one whose definition waits for the user's consent, none."""
+        """The terms under which a caller may load skills. A caller without a definition, such as a plain MCP client,
+        may load any skill. A caller whose definition waits for consent may load none."""
         agent = self.definitions.agent(by.agent_id or SOMEBODY)
         manifest = self.definitions.usable
         manifest = msgspec.structs.replace(manifest, agents={**manifest.agents, agent.name: agent})
@@ -72,7 +72,8 @@ class LoadedSkills:
         return derive(self.definitions.usable, "", exposure.items, self.definitions.withhold)
 
     def brought(self, exposure: Exposure) -> SkillRoutes:
-        """The routes that the skills and toolsets of a set bring, and would bring with the user's consent."""
+        """The routes that the skills and toolsets of a set open, and those that they would open with the user's
+        consent."""
         routes: dict[str, list[str]] = {}
         for item in exposure.items:
             if not is_skill(item) and not item.startswith(TOOLSET):
@@ -83,7 +84,7 @@ class LoadedSkills:
         return SkillRoutes(routes=routes, waiting=self._waiting(exposure) if self.definitions.withheld else {})
 
     def _waiting(self, exposure: Exposure) -> Mapping[str, Sequence[str]]:
-        """The routes of skills in a set that are withheld, each with these skills."""
+        """The routes of withheld skills in a set, each with the names of those skills."""
         manifest, routes = self.definitions.manifest, dict[str, list[str]]()
         came = set(derive(manifest, "", exposure.items).discovered_skills)
         for name in self.definitions.withheld:
@@ -95,7 +96,7 @@ class LoadedSkills:
         return routes
 
     async def reset(self, by: Principal, handle: str) -> int:
-        """Unload everything; the routes that were shown stay. About how many tokens that took."""
+        """Unload everything; revealed routes stay. Returns the estimated tokens of the unloaded state."""
         exposure = await self.session(by, handle).exposure()
         if any(map(is_named, exposure.items)):
             await self._exposures.change(exposure, _without_named, by=by, ended_by=UNLOAD, reason="reset")
@@ -115,7 +116,7 @@ class LoadedSkills:
         return cost_of(self.definitions.usable, state)
 
     def explain(self, kind: str, name: str, exposure: Exposure, *, by: Principal) -> RouteExplanation:
-        """Why a skill, a toolset, or a tool of one is, or is not, there for a caller."""
+        """Explain why a caller has or does not have a skill, a toolset, or a tool of a toolset."""
         terms = self.terms(by)
         routes = [tool for each in terms.manifest.toolsets.values() for tool in each.tools if is_route(tool)]
         found = explain(name if kind == "tool" else f"{kind}:{name}", exposure, terms, self._registry, routes)
@@ -130,7 +131,7 @@ class LoadedSkills:
 
 
 def first_skills(terms: LoadTerms, exposure: Exposure) -> list[str]:
-    """The skills that a caller starts with, may load, does not have, and has not unloaded by name."""
+    """The caller's initial skills that it may load, except those that are loaded or that it unloaded by name."""
     let_go = {each.item for each in exposure.ended if each.reason == UNLOADED}
     wanted = [name for name in starting_skills(terms) if f"{SKILL}{name}" not in {*exposure.items, *let_go}]
     return [name for name in wanted if _may_load(terms, name)]
@@ -147,8 +148,8 @@ def _may_load(terms: LoadTerms, name: str) -> bool:
 
 
 class _Accepted:
-    """Exposure sets, of which one has a handle that was accepted just now: where nothing is noted under it yet, it is
-    empty."""
+    """Wraps exposure sets for a handle that the catalog has just accepted. If nothing is stored under the handle yet,
+    its set is empty."""
 
     def __init__(self, sets: Exposures, handle: str) -> None:
         self._sets = sets
@@ -173,7 +174,7 @@ class _Accepted:
 
 
 def _with_variables(text: str) -> str:
-    """A text with the variables put in that the environment allows."""
+    """Replace the variables in a text that allowed environment variables define."""
     return inject(text, Variables().resolve())
 
 
@@ -182,7 +183,7 @@ def _without_named(items: Items) -> Items:
 
 
 def _in_routes(reason: str) -> str:
-    """A reason in words of the catalog: the meta-tools of the library are routes here."""
+    """A reason in the catalog's terms: the library's meta-tools are named by their routes."""
     for name in ("loadSkill", "loadToolset"):
         if reason.startswith(f"{name} "):
             return f"`{LOAD}`{reason.removeprefix(name)}"

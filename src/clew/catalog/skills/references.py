@@ -1,5 +1,4 @@
-"""The text of a reference, a script or an asset, read when it is asked for: a file of the skill's own folder, and no
-other."""
+"""Reads the text of a reference, a script or an asset on demand. Only files in the skill's own folder are read."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ ENDING = ".md"
 
 
 def find_reference(skill: Skill, wanted: str) -> SkillLink:
-    """The reference with this path, or this text. Raises ValidationError with those that there are."""
+    """The reference with this path, or this text. Raises ValidationError with the existing references."""
     for each in skill.references:
         if wanted in (reference_path(each), each.path, each.text):
             return each
@@ -72,7 +71,7 @@ class OwnReferences:
             raise FormatError(real, "is not UTF-8 text") from None
 
     def _members(self, skill: Skill) -> dict[str, bytes]:
-        """The hashes of its files by their real paths; none where they are not what its digest says."""
+        """The hashes of the skill's files by real path; empty if the files do not match the skill's digest."""
         known = self._known.get(skill.name)
         if known is not None and known[0] == skill.digest:
             return known[1]

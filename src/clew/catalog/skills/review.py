@@ -16,7 +16,7 @@ from clew.trust import Trust, Wish
 
 
 class Review:
-    """Wishes that wait for consent, and the texts behind them as of one look."""
+    """The wishes that wait for consent, with a snapshot of the texts behind them."""
 
     def __init__(self, config: Config, trust: Trust, wishes: Sequence[Wish]) -> None:
         self._config = config

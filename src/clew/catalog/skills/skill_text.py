@@ -21,7 +21,7 @@ MAX_NAMED = 30
 
 
 def describe(skill: Skill, *, is_loaded: bool, withheld: str) -> str:
-    """A skill on one line. What nobody agreed to was written by anybody: of that only the name is shown."""
+    """A skill on one line. Of a withheld skill only the name is shown, since its texts are untrusted."""
     if withheld:
         return f"- **{inline(skill.name, 100)}** ({withheld})"
     state = " (loaded)" if is_loaded else ""
@@ -72,7 +72,7 @@ def show_first(name: str, content: str) -> str:
 
 
 def show_tools(tools: Iterable[str], registry: DomainRegistry, by: Principal) -> list[str]:
-    """The tools that are open now, as `ask` shows tools; then the names of those that are not of this catalog."""
+    """The tools that are open now, as `ask` shows tools; then the names of tools outside of this catalog."""
     found = {name: _find(name, registry) for name in tools}
     mine = [each for each in found.values() if each is not None and each.scopes <= by.scopes]
     lines = [line for each in mine for line in render_entry(_entry(each))]

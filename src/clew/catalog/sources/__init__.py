@@ -31,11 +31,11 @@ S = TypeVar("S", bound=msgspec.Struct)
 def build_source(
     kind: str, options: Mapping[str, Any], *, secrets: Mapping[str, str], base: Path | None = None
 ) -> ContentSource:
-    """A source of a kind, from options as they stand in a configuration file.
+    """Build a source of this kind from the options of a configuration file.
 
-    `secrets` holds the values of the secrets that `secret_names` names; paths of files count from `base`, which is the
-    working folder unless it is given. Nothing is read yet. Raises ConfigError for an unknown kind or option, a value
-    that makes no sense, and a secret that is not there.
+    `secrets` holds the values of the secrets that `secret_names` names; relative file paths start at `base`, by default
+    the working folder. Nothing is read yet. Raises ConfigError for an unknown kind or option, an invalid value, and a
+    missing secret.
     """
     # Every command that answers imports this module, and most folders have local files only.
     base = base or Path()

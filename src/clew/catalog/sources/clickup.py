@@ -78,8 +78,8 @@ class _Lists(msgspec.Struct, frozen=True):
 
 
 class ClickupSource:
-    """A doc's body has its `pages` beside its own fields, a list's body its `tasks`. Only tasks have versions: the
-    others change without a trace in what holds them."""
+    """A doc's body has its `pages` beside its own fields, a list's body its `tasks`. Only tasks have versions, because
+    docs and lists do not record a change of their contents."""
 
     name = "clickup"
     is_local = False

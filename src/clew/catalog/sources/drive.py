@@ -37,7 +37,7 @@ _FILE_FIELDS = "id,name,mimeType,modifiedTime,md5Checksum,size,webViewLink"
 
 
 class DriveSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """All files that the token may see, or those in a `folder` (an id) and its folders."""
+    """All files that the token may see, or those in a `folder` (an id) and its subfolders."""
 
     folder: str = ""
     max_bytes: int = MAX_BYTES

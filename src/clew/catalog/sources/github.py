@@ -198,6 +198,6 @@ def _check_date(text: str) -> None:
 
 
 def _moment(text: str) -> float:
-    """Seconds of an ISO date or time; one without a zone is meant as UTC."""
+    """The timestamp of an ISO date or time, in seconds. Without a zone it is UTC."""
     parsed = datetime.fromisoformat(text)
     return (parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp()

@@ -1,6 +1,6 @@
 """The one reader of HTTP APIs: authorization, waiting and trying again, and errors that say what to do.
 
-Which pages there are is the business of each source.
+Each source handles its own pagination.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
     next_url: str = ""
 
     def read(self, kind: type[T]) -> T:
-        """The JSON of the body. Raises SourceError when it is broken, or not of this kind."""
+        """The JSON of the body. Raises SourceError if it is invalid or not of this kind."""
         try:
             return msgspec.json.decode(self.body, type=kind)
         except msgspec.ValidationError as error:
@@ -103,7 +103,7 @@ class HttpReader:
 
     @property
     def other_base_url(self) -> str:
-        """Where the API is, if not in its usual place."""
+        """The base URL of the API if it is not the default one; otherwise empty."""
         return "" if self._base == self._api.base_url else self._base
 
     async def get(
@@ -116,8 +116,9 @@ class HttpReader:
     ) -> HttpAnswer:
         """The answer to a path below the base URL, or to a whole URL of the same host.
 
-        Overloaded and unreachable servers are asked again, for as long as the settings allow. Raises SourceError, and
-        NotFound when a `document` is named and the server knows none. Statuses in `accept` are answers too.
+        Requests to overloaded or unreachable servers are retried until the deadline of the settings. Raises
+        SourceError, and NotFound if a `document` is named and the server has none. Statuses in `accept` count as
+        success.
         """
         url = self._url_of(path, params or {})
         shown = shown_path(parse_url(self._api.source, url).path)
@@ -147,7 +148,7 @@ class HttpReader:
         return path + query
 
     async def _ask(self, url: str, shown: str) -> SourceResponse:
-        """The first answer that is no call for patience."""
+        """The first answer that does not ask for a retry."""
         client = self._opened()
         loop = asyncio.get_running_loop()
         remaining = self._settings.deadline_seconds
@@ -184,7 +185,7 @@ class HttpReader:
         return headers
 
     def _wait_after(self, reply: SourceResponse | str, attempt: int) -> float:
-        """Seconds before the next retry: as the server says, or twice as many as before."""
+        """Seconds before the next retry: the time that the server asks for, or exponential backoff."""
         named = None if isinstance(reply, str) else wait_named_by(reply, self._clock.now())
         return min(FIRST_WAIT * 2**attempt, LONGEST_WAIT) if named is None else named
 
@@ -216,13 +217,13 @@ class HttpReader:
 
 
 def count_pages(source: str) -> Iterator[int]:
-    """0, 1, 2, …; raises SourceError at the page where a list can no longer be an honest one."""
+    """Yield page numbers from 0. Raises SourceError beyond the maximum number of pages."""
     yield from range(MAX_PAGES)
     raise SourceError(source, f"gives more than {MAX_PAGES:,} pages", hint="Choose fewer documents in its settings")
 
 
 def wait_named_by(reply: SourceResponse, now: datetime) -> float | None:
-    """The seconds that a server asks to wait, by Retry-After or the time at which its limit is renewed."""
+    """The seconds that a server asks to wait, from Retry-After or the reset time of its rate limit."""
     if (after := reply.headers.get("retry-after", "").strip()) and (wait := _seconds(after, now)) is not None:
         return wait
     reset = reply.headers.get("x-ratelimit-reset", "").strip()
@@ -243,7 +244,7 @@ def _seconds(text: str, now: datetime) -> float | None:
 
 
 def _asks_for_patience(reply: SourceResponse) -> bool:
-    """Whether another attempt may do better. GitHub and Google use 403 for that too."""
+    """Whether a retry may succeed. GitHub and Google use 403 for rate limits too."""
     if reply.status != 403:
         return reply.status == 429 or reply.status >= 500
     is_used_up = reply.headers.get("x-ratelimit-remaining", "").strip() == "0"
@@ -261,7 +262,8 @@ def _check_base(source: str, url: str) -> str:
 
 
 def _check_token(source: str, token: str) -> str:
-    """The token without the line end that files and variables add. What no header can hold would be shown in errors."""
+    """The token without surrounding whitespace. Raises ConfigError for a character that is invalid in a header, because
+    a later error would reveal the token."""
     token = token.strip()
     if any(not " " <= letter <= "~" for letter in token):
         raise ConfigError(f"{source}: the token has characters that no header can hold; was it copied whole?")

@@ -46,7 +46,8 @@ class SourceClient:
         )
 
     async def get(self, url: str, headers: Mapping[str, str], seconds: float) -> SourceResponse | str:
-        """The answer, or in words why there is none yet. Raises SourceError for what will not change by waiting."""
+        """The response, or a text with the reason of a temporary failure. Raises SourceError for a permanent
+        failure."""
         try:
             async with asyncio.timeout(seconds):
                 return await self._follow(url, headers)

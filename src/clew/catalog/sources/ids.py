@@ -1,4 +1,5 @@
-"""Ids of sources, from the settings that choose their documents, and of documents, before they are put into a URL."""
+"""Builds ids of sources from the settings that select their documents, and checks ids of documents before they are put
+into a URL."""
 
 from __future__ import annotations
 

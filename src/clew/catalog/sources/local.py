@@ -1,7 +1,6 @@
-"""Files of a folder, without what git ignores. They are looked at anew every time.
-
-Links are never followed: what they lead to is read where it stands, if that is within the folder. That holds while the
-folder changes too: everything is opened from the root on, folder by folder.
+"""Files of a folder, without what git ignores. Every listing reads the folder again. Links are never followed; their
+targets are read at their own path if they are in the folder. This holds even if the folder changes at the same time,
+because paths are opened from the root, folder by folder.
 """
 
 from __future__ import annotations
@@ -43,11 +42,10 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class LocalSource:
-    """The text files of a folder whose path matches one of `include` (all, without any) and none of `exclude`, and that
-    `leaves_out`, which is told a path and whether it is a folder, does not leave out.
-
-    A document's id is its path from the folder on, with `/`; its version changes with its time and its size. Documents
-    of the types `unlisted` are not listed, but `fetch_content` reads them.
+    """The text files of a folder whose path matches one of `include` (by default all) and none of `exclude`.
+    `leaves_out` gets a path and whether it is a folder, and excludes further files. A document's id is its path
+    relative to the folder, with `/`; its version changes with its time and size. Documents of the types `unlisted` are
+    not listed, but `fetch_content` reads them.
     """
 
     name = "local"
@@ -72,7 +70,7 @@ class LocalSource:
 
     @property
     def place(self) -> Path:
-        """The folder, which need not be there."""
+        """The folder, which need not exist."""
         return self._root
 
     @property
@@ -107,8 +105,8 @@ class LocalSource:
         return DocumentListing(documents=documents, skipped=skipped)
 
     def _walk(self, known: Mapping[str, tuple[_FileState, RawDocument]]) -> Iterator[RawDocument | Skipped]:
-        """All files that the settings choose, in no order. Files that are as the last listing saw them are not opened
-        again."""
+        """All files that the settings choose, in no order. Files that have not changed since the last listing are not
+        opened again."""
         pending = [("", rules_above(self._root))]
         while pending:
             folder, above = pending.pop()
@@ -163,7 +161,8 @@ class LocalSource:
     def _examine(
         self, path: str, entry: os.DirEntry[str] | None = None, folder: int = -1
     ) -> RawDocument | Skipped | None:
-        """A file as a document, or why it is none; None when it is gone. `entry` is what its open folder says of it."""
+        """Return a file as a document, or the reason why it is skipped; None if it is gone. `entry` is its directory
+        entry."""
         place = os.path.join(self._root, path)
         try:
             is_plain = entry is not None and entry.is_file(follow_symlinks=False)
@@ -191,7 +190,8 @@ class LocalSource:
         return document
 
     def _open(self, path: str, entry: os.DirEntry[str] | None, folder: int) -> int:
-        """A descriptor of a file, from within its folder where that is open: a way from the root takes longer."""
+        """A descriptor of a file. It is opened relative to its folder if that is open, which is faster than from the
+        root."""
         if entry is None or not STEPWISE:
             return open_inside(str(self._root), path)
         return os.open(entry.name, OPEN_FILE, dir_fd=folder)
@@ -238,7 +238,7 @@ class LocalSource:
         return RawContent(id=id, name=found.name, content_type=found.content_type, body=body, metadata=found.metadata)
 
     def _check_path(self, id: str) -> None:
-        """Raises SourceError for an id that is no plain path within the folder, or leads over a link."""
+        """Raise SourceError unless the id is a plain relative path in the folder without links."""
         parts = id.split("/")
         if "\0" in id or any(part in ("", ".", "..") for part in parts) or os.path.isabs(id):
             raise SourceError(self.id, f"{_shown(id)[:80]!r} is not a path within the folder")

@@ -22,13 +22,13 @@ _APIS: dict[str, Api] = {api.source: api for api in (github.API, clickup.API, qa
 
 def reach_of(kind: str, options: Mapping[str, Any], project: Path) -> list[str]:
     """Describe, without secrets, what a source with these options reaches beyond the project and its own service; empty
-    where it reaches nothing else. Nothing is read. Invalid options are ignored: such a source cannot be built."""
+    if it reaches nothing else. Reads nothing. Invalid options are ignored, since the source cannot be built."""
     texts = {name: value for name, value in options.items() if isinstance(value, str) and value}
     return [*_hosts(kind, texts), *_files(kind, texts, project), *_secrets(texts)]
 
 
 def place_of(kind: str, options: Mapping[str, Any], project: Path) -> str:
-    """The real folder or file that a source reads, by whatever links it is reached; empty for one that reads none."""
+    """The real path of the folder or file that a source reads, with links resolved; empty if it reads none."""
     given = ""
     if kind == "local":
         given = str(options.get("root", ""))

@@ -22,7 +22,7 @@ _Filled = tuple[SourceConfig, Pipeline]
 
 
 class SourceTables:
-    """The sources of one folder, as far as they were taken. Nothing is read yet."""
+    """Builds domains from the source tables of one folder. No source is read here."""
 
     def __init__(self, trail: Trail, project: Path, owner: Principal) -> None:
         self._trail = trail
@@ -31,15 +31,16 @@ class SourceTables:
         self._filled: dict[str, list[_Filled]] = {}
         self._made: dict[str, Domain] = {}
         self.problems: dict[str, str] = {}
-        """Why a domain does not have all of its sources: settings are shared, secrets are not."""
+        """By domain, why a source is left out. Settings are shared between machines and secrets are not, so a secret
+        may be missing."""
 
     def made(self, domain: Domain | None) -> bool:
-        """Whether this is a domain of sources that were taken, and no other that has its name."""
+        """Whether this object built the domain, as opposed to another domain of the same name."""
         return domain is not None and self._made.get(domain.name) is domain
 
     async def take(self, sources: Mapping[str, SourceConfig]) -> list[Domain]:
-        """Take some tables. The domains that they fill, each with everything that fills it by now; a source without its
-        secret is left out, and told in `problems`. Raises ConfigError naming the table that is wrong."""
+        """Add source tables. Returns the domains that these fill, each with all its sources so far. A source without
+        its secret is left out and reported in `problems`. Raises ConfigError with the name of an invalid table."""
         taken: dict[str, list[_Filled]] = {}
         for name, source in sources.items():
             secrets = await self._secrets(source)
@@ -68,7 +69,7 @@ class SourceTables:
         )
 
     async def _secrets(self, source: SourceConfig) -> dict[str, str]:
-        """Secrets of the trail, or variables of the environment, that are there."""
+        """The secrets of a source that exist, from the trail or else from environment variables."""
         found = {}
         for name in secret_names(source.options):
             try:

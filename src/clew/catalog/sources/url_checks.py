@@ -1,4 +1,4 @@
-"""URLs that servers lead to: read in one way only, and never left for another host."""
+"""Checks URLs that servers return: they are parsed in one way only, and must not lead to another host."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_QUERY = 8_000
 
 
 def parse_url(source: str, url: str) -> WebhookTarget:
-    """The parts of a URL. Raises SourceError, naming nothing of a URL that cannot be read."""
+    """The parts of a URL. Raises SourceError, without any part of the URL, if it is invalid."""
     place, mark, query = url.partition("#")[0].partition("?")
     try:
         target = parse_target(place)
@@ -34,7 +34,7 @@ def join_url(source: str, url: str, location: str) -> str:
 
 
 def is_same_place(one: WebhookTarget, other: WebhookTarget) -> bool:
-    """Whether a token for `one` may be sent to `other`: the same origin, or the same host made secure."""
+    """Whether a token for `one` may be sent to `other`: the same origin, or the same host upgraded to HTTPS."""
     if one.host != other.host:
         return False
     before, after = (one.scheme, one.port), (other.scheme, other.port)

@@ -47,10 +47,9 @@ class WarehouseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class WarehouseSource:
-    """A table's id is `schema.table`; its version changes with its columns and its comments. The file of a relative
-    SQLite URL counts from `base`.
-
-    Listing asks the database, once for all tables; fetching gives what the last listing saw.
+    """A table's id is `schema.table`; its version changes with its columns and its comments. A relative path in an
+    SQLite URL starts at `base`. Listing queries the database once for all tables; fetching returns the results of the
+    last listing.
     """
 
     name = "warehouse"
@@ -140,7 +139,7 @@ class WarehouseSource:
         }
 
     def _scrub(self, text: str) -> str:
-        """An error of the driver without the password, plain or as the URL has it."""
+        """The text of a driver's error without the password, either plain or URL-encoded."""
         given = urlsplit(self._settings.url).password or ""
         for secret in {self._password, given, unquote(given)} - {""}:
             text = text.replace(secret, "***")
@@ -152,7 +151,7 @@ RedshiftSource = WarehouseSource
 
 
 def dialect_of(url: str) -> str:
-    """The kind of database that a URL names, without a driver. Raises ConfigError, which repeats nothing of the URL."""
+    """The kind of database that a URL names, without a driver. Raises ConfigError, without any part of the URL."""
     dialect, mark, _ = _DRIVER.sub(r"\1://", url).partition("://")
     if not mark or dialect not in DIALECTS:
         raise ConfigError(

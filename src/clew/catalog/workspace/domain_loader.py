@@ -29,8 +29,8 @@ def offered_domains() -> dict[str, EntryPoint]:
 
 
 def target_of(name: str, offered: Mapping[str, EntryPoint]) -> str:
-    """The `module:name` that a name of the settings stands for. Nothing is imported. Raises ConfigError where no
-    package offers it."""
+    """The `module:name` of a domain named in the settings. Imports nothing. Raises ConfigError if no package offers
+    it."""
     if name in offered:
         return offered[name].value
     if ":" in name:
@@ -43,8 +43,8 @@ def target_of(name: str, offered: Mapping[str, EntryPoint]) -> str:
 
 
 def load_domains(names: Iterable[str], project: Path | None = None) -> list[Domain]:
-    """The domains of these names, in their order. Those of `project` are run from their source. Raises ConfigError for
-    one that is not there or cannot be loaded; the hint tells where in `project` its module lies, if it does."""
+    """The domains of these names, in their order. Those of `project` are run from their source. Raises ConfigError if a
+    domain does not exist or cannot be loaded; the hint names its module's place if it is in `project`."""
     offered = offered_domains()
     return [domain for name in names for domain in _load(name, offered, project)]
 

@@ -13,9 +13,8 @@ _LEFT_OUT = NEVER_READ | TOOLS_OWN
 
 
 def has_more_files(root: Path, most: int) -> bool:
-    """Whether more than `most` files below a folder could be read. Stops as soon as it is known, and follows no link.
-
-    The first walk counts all files, which is quick. Only a folder with too many is walked by the rules of git.
+    """Whether more than `most` files below a folder could be read. Stops as soon as the answer is known, and follows no
+    links. A fast first walk counts all files. Only if there are too many does a second walk apply git's ignore rules.
     """
     real = Path(os.path.realpath(root))
     return _exceeds(_walk(str(real), None), most) and _exceeds(_walk(str(real), rules_above(real)), most)

@@ -32,16 +32,16 @@ from clew.trail.store import Trail
 
 NAME = "repo"
 LARGE = "large-folder"
-"""The file in `.clew` that says that the user agreed to read more than `catalog.max_files` files."""
+"""The file in `.clew` that records the user's consent to read more than `catalog.max_files` files."""
 INDEX = "code.db"
 MAX_SHOWN = 30
 EXCERPT = 400
 
 
 def build_repository(root: Path, trail: Trail, owner_id: str) -> Domain:
-    """The domain of the files below a folder, without those that tell agents what to do: rules, skills, agents and
-    commands have doors of their own, behind which consent is asked for. Files of code are read by their route and not
-    indexed here: the index of code has them."""
+    """The domain of the files below a folder. Rules, skills, agents and commands are left out, because they need
+    consent and have their own interfaces. Code files are read by their route but not indexed here, because the code
+    index covers them."""
     source = LocalSource(root, leaves_out=partial(_is_definition, os.path.realpath(root)), unlisted=(SOURCE_CODE,))
     return Domain(
         name=NAME,
@@ -66,13 +66,14 @@ async def _find_code(source: LocalSource, path: str) -> ResourceNode | None:
 
 
 def has_repository(config: Config) -> bool:
-    """Whether the files around the folder are a domain: not for a folder of another name, nor where `find_refusal` has
-    a reason that needs no count."""
+    """Whether the files around the folder form a domain. They do not if the folder is not named `.clew`, or if
+    `find_refusal` has a reason other than the number of files."""
     return config.catalog.repository and config.folder.absolute().name == FOLDER and not is_machine(config)
 
 
 def is_machine(config: Config) -> bool:
-    """Whether nobody named the folder and it lies in `/`, a home folder, `/home` or a folder for temporary files.
+    """Whether the folder was not named explicitly and lies in `/`, a home folder, `/home` or a folder for temporary
+    files.
 
     Such a folder that is a git repository counts as a project.
     """
@@ -81,10 +82,9 @@ def is_machine(config: Config) -> bool:
 
 
 def find_refusal(config: Config) -> str:
-    """Why the files around the folder are not read, and what to do; empty where they are.
-
-    They are not read where `is_machine`, nor where there are more than `catalog.max_files`, until the user agrees. A
-    folder that was read before is not counted again.
+    """Why the files around the folder are not read, and what to do; empty if they are read. They are not read if
+    `is_machine` is true, or if there are more than `catalog.max_files` and the user has not agreed. A folder that was
+    read before is not counted again.
     """
     root = config.folder.absolute().parent
     if is_machine(config):
@@ -106,7 +106,7 @@ def without_repository(config: Config) -> Config:
 
 
 def agree_to_size(config: Config) -> None:
-    """Note on this machine that the folder may be read however many files it has. Raises OSError."""
+    """Record on this machine that the folder may be read regardless of its number of files. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         create_file(config.folder / LARGE, b"")
 
@@ -116,7 +116,7 @@ def _named(root: Path) -> str:
 
 
 def _is_definition(root: str, path: str, is_folder: bool) -> bool:
-    """Whether a path is the folder of a skill, or a file that agents take for a definition, as it is now."""
+    """Whether a path is the folder of a skill, or a file that agents treat as a definition, as of now."""
     instructions = InstructionFiles(root)
     return instructions.is_skill(path) if is_folder else instructions.is_file(path)
 

@@ -1,4 +1,4 @@
-"""Routes that are open to a caller because of skills that it has loaded."""
+"""Routes that a caller may use because of its loaded skills."""
 
 from __future__ import annotations
 

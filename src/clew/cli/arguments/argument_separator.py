@@ -14,7 +14,7 @@ def remember_typed(words: Sequence[str]) -> None:
 
 
 def words_before_dashes(arguments: Sequence[str]) -> tuple[str, ...]:
-    """Those of the last arguments of a command that stood before `--`; none where there was no `--`."""
+    """The trailing arguments of a command that came before `--`; none if there was no `--`."""
     words = _typed.get()
     if "--" not in words:
         return ()

@@ -21,22 +21,23 @@ _TEAM = ("agents", "skills", "toolsets", "tools")
 
 
 class DefinitionPart(msgspec.Struct, frozen=True, kw_only=True):
-    """The root that is read, and the part of it that is meant, as a path below the root; empty for all."""
+    """A root of definitions, and the selected part of it: a path below the root, empty for the whole root."""
 
     source: DefinitionRoot
     below: str = ""
 
     def read(self) -> BuildResult:
-        """The whole manifest, and the problems of the part: a file has the same ones however it is named."""
+        """Build the manifest of the whole root, with only the problems of this part. A file has the same problems
+        whether it is named by itself or as part of a folder."""
         built = self.source.read()
         return msgspec.structs.replace(built, problems=self.narrow(built.problems))
 
     def narrow(self, problems: Iterable[Problem]) -> tuple[Problem, ...]:
-        """Those of the part."""
+        """The problems in this part."""
         return tuple(each for each in problems if self._has(each.path))
 
     def has_definitions(self, built: BuildResult) -> bool:
-        """Whether the part defines anything, were it wrong."""
+        """Whether the part has any definitions, including broken ones."""
         manifest = built.manifest
         records = (manifest.agents, manifest.skills, manifest.toolsets, manifest.tools)
         paths = (each.path for kind in records for each in kind.values())
@@ -47,8 +48,8 @@ class DefinitionPart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_parts(place: Path, config: Config) -> list[DefinitionPart]:
-    """How a path can be read, the first that has definitions counts: as a part of the project or team that it is in,
-    then by itself. Raises InvalidInput where there is nothing at the path."""
+    """The ways to read a path, in order of preference: as a part of the project or team that contains it, then by
+    itself. The caller uses the first with definitions. Raises InvalidInput if the path does not exist."""
     from clew.catalog.skills.wishes import definers_at, find_definition_root  # the catalog takes long to load
 
     if not os.path.lexists(place):
@@ -66,8 +67,8 @@ def find_parts(place: Path, config: Config) -> list[DefinitionPart]:
 
 
 def _homes(path: Path) -> Iterable[Path]:
-    """The folders that a path may be a part of, the nearest first: that of a `.clew` or `.claude` on the way, and a
-    team with `agents`, `skills` and so on."""
+    """The folders that a path may be a part of, nearest first: the parents of a `.clew` or `.claude` on the path, and
+    team folders with `agents`, `skills` and so on."""
     if path.is_dir() and not path.name.startswith(".") and _is_home(path):
         yield path
     for below in (path, *path.parents[:-1]):

@@ -16,14 +16,14 @@ _LIST_ONLY = frozenset(("array", "null"))
 
 
 def read_arguments(route: str, typed: Mapping[str, Sequence[str]], registry: DomainRegistry) -> dict[str, Any]:
-    """The value of each parameter, by the schema of the route's tool. Where a list is wanted, each text is one item of
-    it, unless the only one is a list itself. Raises InvalidInput for another parameter that is there twice."""
+    """The value of each parameter, by the schema of the route's tool. For a list parameter each text is one item,
+    unless there is a single text that is itself a list. Raises InvalidInput if any other parameter is repeated."""
     properties = _properties(registry, route) if typed else {}
     return {key: _argument(route, key, texts, properties.get(key)) for key, texts in typed.items()}
 
 
 def _properties(registry: DomainRegistry, route: str) -> Mapping[str, Any]:
-    """The schemas of a tool's parameters; none where there is no such tool, which its result will say."""
+    """The schemas of a tool's parameters; empty for an unknown tool, which the later call reports."""
     from clew.catalog.route import parse_route  # the catalog takes as long to load as the rest of a short command
 
     try:
@@ -73,7 +73,7 @@ def _json_type(value: Any) -> str:
 
 
 def _value(text: str, types: set[str]) -> Any:
-    """The value that was typed: as JSON where it can be read so, and as text where text is wanted instead."""
+    """Parse a typed value: as JSON if it is valid JSON of an allowed type, otherwise as text."""
     try:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):

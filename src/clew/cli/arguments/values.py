@@ -28,7 +28,8 @@ _PAST_HINT = "For example 30m, 1h, 2d or 1w for so long ago, or 2026-01-31T12:00
 
 
 def parse_ttl(text: str, now: datetime) -> Ttl:
-    """When a breadcrumb ends: a period, a time, a number of reads, `never`, or a time and reads with a comma."""
+    """Parse the lifetime of a breadcrumb: a period, a time, a number of reads, `never`, or a time and a number of reads
+    separated by a comma."""
     if text == "never":
         return NEVER
     expires_at: datetime | None = None
@@ -84,7 +85,8 @@ def read_context(given: str) -> dict[str, Any]:
 
 
 def set_value(context: dict[str, Any], path: str, value: Any) -> None:
-    """Put a value at a dotted path, making objects on the way. Raises InvalidInput where something else stands."""
+    """Set the value at a dotted path, creating objects on the way. Raises InvalidInput if the path leads through a
+    value that is not an object."""
     *sections, name = path.split(".")
     place: Any = context
     for section in sections:
@@ -96,7 +98,8 @@ def set_value(context: dict[str, Any], path: str, value: Any) -> None:
 
 @contextmanager
 def reading_content() -> Iterator[None]:
-    """Around work on content: InvalidInput becomes a plain ClewError in the same words."""
+    """Convert InvalidInput in the block to a plain ClewError with the same message, because the fault is in the content
+    and not in the usage."""
     try:
         yield
     except InvalidInput as error:
@@ -133,7 +136,7 @@ def _mistake(raw: bytes) -> str:
 
 
 def _misfit(error: msgspec.ValidationError, kind: Any, place: str) -> InvalidInput:
-    """The same sentence as at the other doors, with the place that the JSON came from."""
+    """The same message as in the other interfaces, with the origin of the JSON."""
     found = in_plain_words(error, kind, "")
     where = f"{place}, {found.field}" if found.field else place
     return InvalidInput(where, found.reason, hint=found.hint or ("" if found.field else _example(kind)))

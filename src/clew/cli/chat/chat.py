@@ -182,7 +182,7 @@ async def _working(
 
 
 async def _choose_session(app: App, manager: SessionManager, named: str | None) -> str | None:
-    """The session that is named, else the focused one, else None for a new one. Raises NotFound, IllegalState."""
+    """The named session, else the focused one, else None for a new one. Raises NotFound, IllegalState."""
     return await manager.choose(await manager.find(named, by=app.me) if named else None, by=app.me)
 
 
@@ -217,7 +217,8 @@ async def _once(talk: Chat, message: str) -> int:
 
 
 async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manager: SessionManager, app: App) -> int:
-    """Message after message until the end of input; an error of one is printed, and the next may follow."""
+    """Send messages until the end of input. At a terminal, an error is printed and the conversation continues. Returns
+    the exit code."""
 
     async def manage(typed: Typed, text: str) -> None:
         if typed is Typed.TEAM:
@@ -237,7 +238,7 @@ async def _converse(talk: Chat, lines: Lines, caught: Interrupts, manager: Sessi
 
 
 async def _next_message(lines: Lines, caught: Interrupts, manage: ManageSessions) -> str | None:
-    """The next message, or None at the end. Commands that a person types at a terminal are answered here."""
+    """The next message, or None at the end. Commands typed at a terminal are handled here."""
     while (text := await caught.unless_left(lines.read(PROMPT))) is not None:
         typed = read_command(text) if can_ask() else Typed.MESSAGE
         if typed is Typed.EXIT:
@@ -261,7 +262,7 @@ async def _run_team_command(app: App, text: str) -> None:
 
 
 def _code(last: Step | None) -> int:
-    """0 for an answer, 1 where there is none, 130 where it was cancelled."""
+    """The exit code: 0 for an answer, 1 without one, 130 if it was cancelled."""
     if not isinstance(last, Answered):
         return 1
     return {"done": 0, "cancelled": INTERRUPTED}.get(last.status, 1)

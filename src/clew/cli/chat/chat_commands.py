@@ -32,8 +32,8 @@ _SESSION_USAGE = "Use /session new, list, switch, suspend, resume or close, and 
 
 
 class Typed(Enum):
-    """The meaning of a typed line: a message for the agent, a command about sessions or the team, a command that was
-    answered, or the end."""
+    """The meaning of a typed line: a message for the agent, a command about sessions or the team, a command that is
+    already handled, or the end."""
 
     MESSAGE = "message"
     SESSION = "session"
@@ -43,7 +43,7 @@ class Typed(Enum):
 
 
 def read_command(text: str) -> Typed:
-    """Tell a command from a message, and answer it. Only a line that is nothing but a command counts as one."""
+    """Tell a command from a message, and answer it. A line counts as a command only if it contains nothing else."""
     word = text.strip().lower()
     if word in _EXIT_WORDS:
         return Typed.EXIT
@@ -87,7 +87,7 @@ async def run_session_command(text: str, team: Team, current: str | None, *, by:
 
 
 def _split(text: str) -> tuple[str, str]:
-    """The action and the name of a `/session` command; quotes around the name do not belong to it."""
+    """The action and the name of a `/session` command; quotes around the name are removed."""
     _, action, name = (*text.split(maxsplit=2), "", "")[:3]
     name = name.strip()
     if len(name) > 1 and name[0] == name[-1] and name[0] in "\"'":

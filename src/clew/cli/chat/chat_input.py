@@ -15,15 +15,15 @@ from typing import Any
 from clew.cli.terminal.output import can_ask
 
 PASTE_SECONDS = 0.03
-"""Lines that follow each other more quickly than this were not typed."""
+"""Lines that arrive at shorter intervals than this were pasted, not typed."""
 
 ReadLine = Callable[[str], str | None]
 """Shows a prompt and waits for a line; None at the end of input."""
 
 
 class Lines:
-    """Reads lines beside the loop, so that work goes on while a person thinks. One read is under way at a time: one
-    that nobody waits for any more is given to the next who asks."""
+    """Reads lines beside the loop, so that work goes on while a person thinks. Only one read runs at a time. The result
+    of an abandoned read goes to the next caller of `read`."""
 
     def __init__(self, read_line: ReadLine) -> None:
         self._read_line = read_line
@@ -58,8 +58,8 @@ def _settle(future: asyncio.Future[str | None], text: str | None) -> None:
 
 @contextlib.contextmanager
 def open_lines(earlier: Iterable[str] = ()) -> Iterator[Lines]:
-    """Lines of standard input; on a terminal with what was said before as their history. The terminal is left as it was
-    found, also where a read is still under way."""
+    """Read lines of standard input; on a terminal, the `earlier` messages are the history. The terminal's settings are
+    restored at the end, even if a read is still running."""
     if not can_ask():
         yield Lines(_plain_reader())
         return
@@ -90,8 +90,8 @@ def _has_more() -> bool:
 
 
 def _plain_reader() -> ReadLine:
-    """Lines of a pipe or file. They are read past Python's own buffer: a thread that waits in it would keep the program
-    from ending."""
+    """Lines of a pipe or file. They bypass Python's own buffer, because a thread that blocks in it would keep the
+    program from exiting."""
     try:
         fd = sys.stdin.fileno()
     except (UnsupportedOperation, AttributeError):

@@ -30,14 +30,14 @@ from clew.cli.terminal.progress import SignOfLife
 from clew.fences import clean
 
 SHOWN, ERROR = 100, 500
-"""Characters of what a tool is given or gives back, and of what went wrong."""
+"""The maximum number of shown characters of a tool's arguments or result, and of an error."""
 
 FOLLOWED = (RunStarted, ContextBuilt, ToolCalled, ToolAnswered, PermissionAnswered)
-"""After one of these something is waited for."""
+"""Steps after which more work is pending."""
 
 
 class Display(Protocol):
-    """Shows steps; `rest` is called where no more are to come for now."""
+    """Shows steps. `rest` is called when no further steps are expected for now."""
 
     def show(self, step: Step) -> None: ...
 
@@ -52,11 +52,11 @@ class JsonLines:
         sys.stdout.flush()
 
     def rest(self) -> None:
-        """Nothing is left to take away."""
+        """Does nothing: there is no progress line to remove."""
 
 
 class Screen:
-    """A conversation for a person. With `streams` an answer is shown while it comes, otherwise once it is whole."""
+    """A conversation for a person. With `streams`, an answer is shown as it arrives, otherwise when it is complete."""
 
     def __init__(self, *, streams: bool) -> None:
         self._streams = streams
@@ -90,7 +90,7 @@ class Screen:
                     self._aside(line)
 
     def _add(self, step: AnswerChunk) -> None:
-        """Show the next piece. A piece that was seen before is not shown again; a request that begins anew is."""
+        """Show the next piece. A chunk that was already shown is skipped, unless the request was restarted."""
         if not self._streams:
             return
         is_again = step.request_id == self._request and step.index == 0 and self._index >= 0

@@ -1,4 +1,4 @@
-"""One turn of a conversation at a terminal: a message, what comes of it, questions for permission, and Ctrl-C."""
+"""One turn of a conversation at a terminal: a message, the resulting steps, permission questions, and Ctrl-C."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Result = TypeVar("Result")
 
 
 class UserLeft(Exception):
-    """The person leaves: Ctrl-C where nothing runs, or for the second time."""
+    """The person leaves the chat: Ctrl-C while nothing runs, or a second Ctrl-C."""
 
 
 class Interrupts:
-    """Ctrl-C while the chat is open: the first ends what runs, the next leaves."""
+    """Handles Ctrl-C while the chat is open: the first cancels the current work, the next leaves the chat."""
 
     def __init__(self) -> None:
         self._on_first: Callable[[], None] | None = None
@@ -44,7 +44,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def instead(self, first: Callable[[], None]) -> Iterator[None]:
-        """Have the next Ctrl-C do this instead of leaving."""
+        """While the block runs, make the next Ctrl-C call `first` instead of leaving."""
         self._on_first = first
         try:
             yield
@@ -52,7 +52,7 @@ class Interrupts:
             self._on_first = None
 
     async def unless_left(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The result of the work. Raises UserLeft, having cancelled it, as soon as the person leaves."""
+        """Return the result of the work. If the person leaves first, cancel the work and raise UserLeft."""
         task = asyncio.create_task(work)
         try:
             await asyncio.wait((task, self._left), return_when=asyncio.FIRST_COMPLETED)
@@ -67,7 +67,7 @@ class Interrupts:
 
 @contextlib.contextmanager
 def interrupts() -> Iterator[Interrupts]:
-    """Take Ctrl-C over while this is open, where the system lets us."""
+    """Handle Ctrl-C while the context is open, if the system supports it."""
     loop, caught, before = asyncio.get_running_loop(), Interrupts(), signal.getsignal(signal.SIGINT)
     try:
         loop.add_signal_handler(signal.SIGINT, caught.press)
@@ -82,7 +82,7 @@ def interrupts() -> Iterator[Interrupts]:
 
 
 class Chat:
-    """A conversation in one session, which is a new one until the first message was sent."""
+    """A conversation in one session. A new session is created with the first message."""
 
     def __init__(
         self,
@@ -100,13 +100,13 @@ class Chat:
         self.session = session
 
     async def say(self, text: str) -> Step | None:
-        """Send a message and show what comes of it; the last step. Raises UserLeft."""
+        """Send a message and show the steps that follow. Returns the last step. Raises UserLeft."""
         ended = asyncio.Event()
         with self._caught.instead(ended.set):
             return await self._caught.unless_left(self._turn(text, ended))
 
     async def wait_for(self, sent: SentMessage) -> Step | None:
-        """Show what comes of a message that was sent before; the last step. Raises UserLeft."""
+        """Show the steps that follow a message that was sent earlier. Returns the last step. Raises UserLeft."""
         ended = asyncio.Event()
         with self._caught.instead(ended.set):
             return await self._caught.unless_left(self._go_on(sent, ended))
@@ -139,7 +139,7 @@ class Chat:
 
     @contextlib.asynccontextmanager
     async def _cancelling(self, run: str, ended: asyncio.Event) -> AsyncIterator[None]:
-        """Write that a run is to end as soon as the person says so."""
+        """While the block runs, cancel the run as soon as `ended` is set."""
 
         async def cancel() -> None:
             await ended.wait()
@@ -190,7 +190,8 @@ def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:
 
 
 def answer_from(allowed: Sequence[str]) -> Asker:
-    """Allows tools of these names or globs, once each, and denies all others: nobody can be asked."""
+    """Build an asker for use without a terminal: it allows tools that match these names or globs, once per call, and
+    denies all others."""
 
     async def answer(asked: PermissionAsked) -> Choice:
         if _is_among(asked.tool, allowed):

@@ -1,4 +1,4 @@
-"""A question for permission at a terminal: all that would be run, whole, with what nobody would see spelled out."""
+"""A permission question at a terminal. It shows the complete call, with invisible characters spelled out."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _MANY_BREAKS = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 def describe_question(step: PermissionAsked) -> str:
-    """The question: what is given to the tool, nothing masked and nothing cut; why it is asked; and what a yes for
-    longer is remembered for."""
+    """The text of the question: the tool's arguments, unmasked and in full; the reason; and the patterns that a lasting
+    yes would store."""
     lines = [
         f"{paint('?', YELLOW, sys.stderr)} May it {_deed(step)}?",
         f"  {one_line(step.tool)}",
@@ -40,7 +40,7 @@ def describe_question(step: PermissionAsked) -> str:
 
 
 def spelled_out(text: str) -> str:
-    """A text on one line in which every character is seen."""
+    """A text on one line in which every character is visible."""
     return "".join("⏎" if each == "\n" else _seen(each) for each in text)
 
 

@@ -85,7 +85,7 @@ async def _check_kept_back(app: App) -> list[CheckFinding]:
 
 
 async def _check_rules(app: App) -> list[CheckFinding]:
-    """Rules about tools that there are not, as far as the definitions of agents and tools tell which there are."""
+    """Report rules about unknown tools, as far as the definitions of agents and tools show which tools exist."""
     from clew.agents.conversations.conversation import open_conversations
     from clew.agents.tools.toolbox import SPAWN
     from clew.context.definition import read_definition

@@ -1,4 +1,4 @@
-"""Whether the tools and the model that agents of files name are there, as far as the folder and its trail know them."""
+"""Checks that the tools and the model named in agent files exist, as far as the folder and its trail know them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ _ELSEWHERE = (
     *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
     *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),
 )
-"""Tools of other programs for which there is nothing here: who names them made no mistake."""
+"""Tools of other programs that have no equivalent in Clew. Naming them is no mistake."""
 
 
 async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[Problem]:
-    """A warning for each tool and each model that an agent names and there is not, with the nearest name.
-
-    The trail is only asked where a tool is not known without it. Nothing is started or fetched.
+    """Return a warning for each unknown tool and model that an agent names, with the nearest name. The trail is read
+    only if it is needed to look up a tool. Nothing is started or fetched.
     """
     from clew.agents.tools.toolbox import SPAWN
     from clew.llm.model import open_models
@@ -47,7 +46,7 @@ async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[
 
 
 async def _on_trail(here: Here) -> set[str]:
-    """The tools that are breadcrumbs; none where there is no trail, or it cannot be opened."""
+    """The tools that are breadcrumbs; empty if there is no trail that can be opened."""
     from clew.agents.conversations.conversation import open_conversations
     from clew.trail.model.selector import Selector
 
@@ -64,7 +63,7 @@ async def _on_trail(here: Here) -> set[str]:
 
 
 def _strays(agent: AgentSpec, tools: Set[str], spelled: Set[str]) -> Iterator[tuple[str, str]]:
-    """The names of tools that an agent gives and there are not, each with its place in the front matter."""
+    """The unknown tools that an agent names, each with its place in the front matter."""
     rules = agent.permissions if agent.origin == "clew" else type(agent.permissions)()
     given = [(f"tools[{number}]", name) for number, name in enumerate(agent.tools or ())]
     for verdict in rules.__struct_fields__:
@@ -100,7 +99,7 @@ def _unknown(document: MarkdownDocument, place: str, what: str, name: str, known
 
 
 def _document(agent: AgentSpec, root: Path) -> MarkdownDocument:
-    """The file of an agent, for the places in it; an empty one where it cannot be read any more."""
+    """The parsed file of an agent, for the positions in it; an empty document if it can no longer be read."""
     from clew.skills.files.document import MarkdownDocument, read_document
     from clew.skills.formats.agents import read_toml
 

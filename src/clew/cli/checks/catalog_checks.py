@@ -51,7 +51,7 @@ async def check_catalog(config: Config) -> AsyncIterator[CheckFinding]:
 
 
 async def _open(config: Config, stack: AsyncExitStack) -> App | None:
-    """The trail, where there is one that can be opened; what is wrong with it was told before."""
+    """The trail; None if it does not exist or cannot be opened, which another check reports."""
     file = trail_file(config)
     if file is not None and not file.exists():
         return None

@@ -1,4 +1,4 @@
-"""Whether the routes that toolsets name lead to tools, as far as the trail knows the tools of that domain."""
+"""Checks that the routes named in toolsets lead to tools, as far as the trail knows the tools of the domain."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MAX_KNOWN = 200
 async def check_routes(manifest: Manifest, root: Path, here: Here) -> list[Problem]:
     """A warning for each route of a known domain that leads to no tool of it, with the nearest one.
 
-    Nothing is started or fetched; where there is no trail, or it cannot be opened, nothing is known and nothing told.
+    Nothing is started or fetched. Without a trail that can be opened, there are no warnings.
     """
     from clew.skills.manifest import is_route
 

@@ -292,7 +292,7 @@ def _renew_schema(folder: Path) -> None:
 
 
 def _open_editor(command: Sequence[str], path: Path) -> None:
-    """Wait until the person has left the editor. Raises ClewError."""
+    """Run the editor and wait until it exits. Raises ClewError."""
     hint = "Set VISUAL or EDITOR to a program that is there"
     try:
         code = subprocess.run([*command, str(path)], check=False).returncode

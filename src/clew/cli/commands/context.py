@@ -91,7 +91,8 @@ async def why_context(words: Sequence[str], *, as_json: bool, here: Here) -> Non
 
 
 async def _read_titles(app: App, receipt: Receipt) -> dict[str, str]:
-    """The titles of the breadcrumbs in a receipt by id. Those that are gone, or were never stored, have none."""
+    """The titles of the breadcrumbs in a receipt by id. Breadcrumbs that are deleted, or were never stored, are
+    missing."""
     ids = [*(each.id for each in receipt.items), *(each.id for each in receipt.dropped)]
     return {id: each.title for id, each in (await app.trail.records.find_many(ids, by=app.me)).items()}
 

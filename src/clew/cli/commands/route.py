@@ -44,7 +44,7 @@ async def route(
 
 
 async def _route(message: str, talking_to: str, script: Path | None, here: Here) -> MessageRoute:
-    """Without a model where none is needed or configured: that opens no trail."""
+    """Route the message. The trail is opened only if a model is configured and needed."""
     found = await Router().route(message, talking_to=talking_to)
     if found.decided_by in ("command", "classifier"):
         return found

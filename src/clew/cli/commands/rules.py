@@ -133,7 +133,7 @@ def _tell_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:
 
 
 def _root(config: Config) -> Path:
-    """The folder whose rules they are: the one that holds `.clew`; a folder of another name stands alone."""
+    """The folder whose rules apply: the parent of `.clew`, or the configured folder itself if it has another name."""
     folder = config.folder.absolute()
     return folder.parent if folder.name == FOLDER else folder
 
@@ -153,7 +153,7 @@ def _why_here(rule: AgentRule) -> str:
 
 
 def _is_trusted(rule: AgentRule, files: RuleFiles) -> bool:
-    """A file of grants that cannot be read is no consent."""
+    """Whether the user agreed to the rule. A grants file that cannot be read counts as no consent."""
     try:
         return Trust.open().holds(rule.wish(files.root.path))
     except ConfigError:

@@ -383,7 +383,7 @@ async def _act(action: str, which: str, outcome: str, json: bool, here: Here, su
 
 
 async def _named(manager: SessionManager, app: App, which: str) -> str:
-    """The session that is named, or the focused one. Raises NotFound, ClewError where none is focused."""
+    """The named session, or the focused one. Raises NotFound, and ClewError if no session is focused."""
     if which:
         return await manager.find(which, by=app.me)
     focused = await manager.focused(by=app.me)

@@ -203,8 +203,8 @@ def _tell_import(found: Sequence[SkillImport], target: Path) -> None:
 
 
 async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildResult]:
-    """The part that a path means, and its definitions. Raises InvalidInput where there is nothing, or a file defines
-    nothing."""
+    """Return the part that a path selects, and its definitions. Raises InvalidInput if the path does not exist or is a
+    file without a definition."""
     parts = find_parts(place, here.config()) if place is not None else [_whole(here)]
     with progress("Reading the definitions"):
         for part in parts:
@@ -239,7 +239,7 @@ def _whole(here: Here) -> DefinitionPart:
 
 
 async def _with_names(part: DefinitionPart, built: BuildResult, here: Here) -> Sequence[Problem]:
-    """The problems, with those of routes that lead nowhere, and of tools and models of agents that there are not."""
+    """The problems of the build, plus those of unknown routes, tools and models."""
     from clew.skills.checks.problems import in_order
 
     routes = await check_routes(built.manifest, part.source.root, here)
@@ -248,7 +248,7 @@ async def _with_names(part: DefinitionPart, built: BuildResult, here: Here) -> S
 
 
 def _mend(part: DefinitionPart, built: BuildResult) -> list[Problem]:
-    """Mend what can be, again and again: one mend may bring up the next."""
+    """Apply automatic fixes repeatedly, because one fix may reveal another problem. Returns the fixed problems."""
     from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # who only looks does without
 
     mended: list[Problem] = []
@@ -279,7 +279,7 @@ def _show(problems: Sequence[Problem], root: Path) -> None:
 
 
 def _tell(problems: Sequence[Problem], root: Path, *, is_seen: bool) -> None:
-    """The errors beside the result, and to a person the warnings too."""
+    """Print the errors to standard error; on a terminal, print the warnings too."""
     from clew.skills.checks.linting import render_problem
 
     for each in problems:

@@ -208,8 +208,9 @@ async def _read(here: Here) -> FolderDefinitions:
 async def _session(
     here: Here, session: str | None, handle: str | None, agent: str | None, wanted: str = ""
 ) -> AsyncIterator[AgentSession]:
-    """The session of an agent, made where there is none, or that of a handle. Raises InvalidInput without one, NotFound
-    for an agent that nobody knows, HandleRefused, and ClewError where there is no skill, or `wanted` has errors."""
+    """The session of an agent, created if it does not exist, or the session of a handle. Raises InvalidInput if neither
+    is given, NotFound for an unknown agent, HandleRefused, and ClewError if there are no skills or `wanted` has
+    errors."""
     if session is None and handle is None:
         hint = "Name the conversation, such as --session 42, or --handle of one over MCP"
         raise InvalidInput("--session", "is missing", hint=hint)
@@ -237,7 +238,7 @@ def _check_conversation(session: str | None, handle: str | None) -> None:
 
 @contextmanager
 def _refused_handles() -> Iterator[None]:
-    """A person gets another hint than an agent does."""
+    """Replace the hint of HandleRefused by one for a person."""
     try:
         yield
     except HandleRefused as error:
@@ -246,7 +247,8 @@ def _refused_handles() -> Iterator[None]:
 
 
 async def _principal(app: App, workspace: Workspace, session: str | None, agent: str | None) -> Principal:
-    """Raises InvalidInput for names that nobody can have, NotFound for an agent that nobody knows."""
+    """The principal of a session and an agent. Raises InvalidInput for invalid names, and NotFound for an unknown
+    agent."""
     by = msgspec.structs.replace(app.me, session=session, agent_id=agent or app.me.agent_id)
     try:
         check_principal(by)
@@ -258,7 +260,7 @@ async def _principal(app: App, workspace: Workspace, session: str | None, agent:
 
 
 async def _check_agent(agent: str, app: App, workspace: Workspace) -> None:
-    """Raises NotFound for an agent that is not defined, and of which no conversation is known either."""
+    """Raise NotFound unless the agent is defined or has had a conversation."""
     from clew.skills.exposure_store import SCHEMA, SCOPE  # as below
     from clew.trail.bulk import each_record
     from clew.trail.model.selector import Selector
@@ -276,7 +278,7 @@ async def _check_agent(agent: str, app: App, workspace: Workspace) -> None:
 
 
 def _check_broken(name: str, definitions: FolderDefinitions, *, is_alone: bool = False) -> None:
-    """Raises ClewError for a skill that has errors; where there are no other skills, also for any name."""
+    """Raise ClewError if the skill has errors. With `is_alone`, raise it if any skill has errors."""
     broken = definitions.broken_skills()
     if name in broken or (is_alone and broken):
         names = [name] if name in broken else list(broken)

@@ -1,4 +1,4 @@
-"""`clew trust`: what the files of a folder would run or tell agents is shown to a person, who agrees or does not."""
+"""`clew trust`: shows a person what the files of a folder would run or tell agents, and asks for consent."""
 
 from __future__ import annotations
 
@@ -104,7 +104,8 @@ async def _read_trail(config: Config) -> list[Wish]:
 
 
 def _grant(config: Config, trusted: Trust, wishes: Sequence[Wish]) -> None:
-    """Remember consent. What waits on a trail is dropped before, and the trail gets an identity of its own."""
+    """Store the user's consent. If the trail itself is among the wishes, its pending work is dropped first and it gets
+    a new identity."""
     others = [each for each in wishes if each.kind != TRAIL]
     trusted.grant(others)
     if len(others) < len(wishes):
@@ -118,7 +119,7 @@ async def _adopt_trail(config: Config, trusted: Trust) -> None:
 
 
 def _is_agreed(waiting: Sequence[Wish], review: Review, *, as_json: bool) -> bool:
-    """The answer of the person at the terminal. Raises InvalidInput where nobody can be asked."""
+    """Ask the person at the terminal for consent. Raises InvalidInput if there is no terminal."""
     if as_json:
         print_json({"granted": [], "awaiting": review.listed()})
     if as_json or not can_ask():
@@ -139,7 +140,8 @@ def _named(wishes: Sequence[Wish], names: Sequence[str]) -> list[Wish]:
 
 
 def _show(wishes: Sequence[Wish], review: Review) -> None:
-    """Each in full, and where it was agreed to before, what changed since; what is cut of that is counted."""
+    """Print each wish in full. If the user agreed to an earlier version, print the changes since, and the number of
+    omitted lines."""
     running = [each for each in wishes if each.kind not in TEXTS]
     texts = [each for each in wishes if each.kind in TEXTS]
     for part, want in ((running, "want to run with your permissions"), (texts, "want to instruct agents")):
@@ -202,7 +204,7 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
 
 
 def _effect(kinds: Set[str]) -> str:
-    """When a revocation holds, for what was revoked."""
+    """A sentence that says when a revocation takes effect, for these kinds."""
     at_once = " Skills, agents and rules are withheld at once." if kinds & TEXTS else ""
     later = " What a process has loaded already stays until it ends." if kinds - TEXTS else ""
     return f"{at_once}{later}"

@@ -56,7 +56,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Working(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `clew up --json` without the role server once it works. `url` is empty where nothing listens."""
+    """The output of `clew up --json` without the role `server`, once the process works. `url` is empty if it listens on
+    no port."""
 
     url: str
     folder: str
@@ -149,7 +150,7 @@ async def serve(
 
 @contextlib.asynccontextmanager
 async def _exporting(clock: Clock) -> AsyncIterator[Telemetry]:
-    """The telemetry of this process; the last of it is sent at the end."""
+    """The telemetry of this process; pending data is flushed at the end."""
     telemetry = open_telemetry(read_telemetry(os.environ), clock)
     try:
         yield telemetry
@@ -197,7 +198,7 @@ async def _serve_door(
 async def _work_only(
     worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, telemetry: Telemetry, *, as_json: bool
 ) -> None:
-    """Work, and answer only whether this process is up and ready."""
+    """Work without the full server: only the health and readiness routes are answered."""
     app, config = worker.app, worker.app.config
     async with worker.working():
         if not wanted.listens:
@@ -227,7 +228,7 @@ async def _work_only(
 
 
 def _team_of(app: App) -> Callable[[], Awaitable[Team]]:
-    """Opens the team of the folder at the first call."""
+    """Return a function that opens the team of the folder at its first call."""
     opened: list[Team] = []
 
     async def get() -> Team:
@@ -298,7 +299,7 @@ def _place_of(app: App) -> str:
 
 
 def _child_command(config: Config, scopes: frozenset[str], wanted: WorkerOptions) -> list[str]:
-    """The command of a further process: the roles that several can have, on the same trail."""
+    """The command of an additional process, with the roles that several processes can share, on the same trail."""
     roles = [text for each in sorted(wanted.roles & RUNTIME_ROLES) for text in ("--role", each)]
     tags = [text for each in wanted.tags for text in ("--tag", each)]
     held = ["--scopes", ",".join(sorted(scopes))] if scopes else []

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 async def workers(*, json: Json = False, here: Here = HERE) -> None:
     """List the processes that work on this trail.
 
-    Shows the roles, the tags and the number of events that each process holds, as it last said, which is at most half
-    a minute ago. A process that ended is not listed; one of another machine that was killed, for a minute and a half.
+    Shows the roles, the tags and the number of events that each process holds, as of its last report, which is at most
+    half a minute old. A process that ended is not listed. A process that was killed on another machine stays listed for
+    a minute and a half.
 
         clew workers
         clew workers --json

@@ -1,7 +1,7 @@
 """`clew ask` by way of a running server: the same output, without loading the catalog.
 
-Everything unusual is left to the command itself: errors, a server that does not answer. So this module imports little,
-and every doubt ends in `None`.
+The command itself handles every unusual case, such as errors or a server that does not answer. So this module imports
+little, and returns `None` in any such case.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from clew.catalog.operations.answers import CatalogAnswer
 
 ACKNOWLEDGE_SECONDS = 2.0
-"""How long a server may take to notice a question: it is busy at its start."""
+"""How long a server may take to acknowledge a question. It is busy while it starts."""
 ANSWER_SECONDS = 60.0
 """How long a server may take for its whole answer."""
 
 
 def ask_server(given: dict[str, Any]) -> int | None:
-    """Ask the server of the folder and print its answer: the exit code. `given` are the arguments as `read_arguments`
-    returns them. None where no server answers."""
+    """Ask the server of the folder and print its answer. `given` are the arguments from `read_arguments`. Returns the
+    exit code, or None if no server answers."""
     is_used = hasattr(socket, "AF_UNIX") and not os.environ.get(VARIABLE)
     folder = _find_folder(given) if is_used else None
     if folder is None:
@@ -78,7 +78,8 @@ def ask_server(given: dict[str, Any]) -> int | None:
 
 
 def _decode_answer(encoded: msgspec.Raw) -> CatalogAnswer:
-    """Raises MsgspecError for an answer that this version does not know, as a server from before an update sends it."""
+    """Decode an answer. Raises MsgspecError for an unknown format, such as from a server that started before an
+    update."""
     from clew.catalog.operations.answers import CatalogAnswer  # only for an answer that is rendered here
 
     return msgspec.json.decode(encoded, type=CatalogAnswer)
@@ -93,7 +94,7 @@ def _find_folder(given: dict[str, Any]) -> Path | None:
 
 
 def _exchange(folder: Path, request: bytes) -> LocalReply | None:
-    """The reply of the server. Raises OSError where none runs, or it is not of this user."""
+    """The reply of the server. Raises OSError if no server runs, or if it belongs to another user."""
     name = socket_name(folder, os.environ)
     with short_path(folder) as place, socket.socket(socket.AF_UNIX) as connection:
         path = place / name

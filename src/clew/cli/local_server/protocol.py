@@ -1,8 +1,8 @@
 """The socket between a command and the server of its folder: its name, the request and the reply.
 
-The socket lies in the folder `.clew`, and only the user who runs the server can connect to it. Its name has a digest of
-everything that decides an answer beside the files: a command with other settings, or with other consent to config.py,
-finds no socket.
+The socket lies in the folder `.clew`, and only the user who runs the server can connect to it. Its name contains a
+digest of everything other than the files that affects an answer. So a command with other settings, or with different
+consent to config.py, finds no socket.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clew.files import read_file
 from clew.trust import real_folder
 
 VARIABLE = "CLEW_NO_SERVER"
-"""Set to anything but nothing, commands do not use a running server."""
+"""If this variable is set and not empty, commands do not use a running server."""
 PREFIX, SUFFIX, DRAFT_SUFFIX = "server-", ".sock", ".new"
 SOCKET_FILES = (f"{PREFIX}*{SUFFIX}", f"{PREFIX}*{DRAFT_SUFFIX}")
 """Patterns of the sockets in a folder, and of those that are being made."""
@@ -65,7 +65,7 @@ class LocalReply(msgspec.Struct, frozen=True, kw_only=True):
 
 
 ACKNOWLEDGED = b"\n"
-"""The first byte of a reply, sent at once. Without anything after it, the command does the work itself."""
+"""The first byte of a reply, sent at once. If nothing follows it, the command does the work itself."""
 
 
 def socket_name(folder: Path, environ: Mapping[str, str]) -> str:
@@ -98,7 +98,7 @@ def _is_agreed(folder: Path) -> bool:
 
 @contextmanager
 def short_path(folder: Path) -> Iterator[Path]:
-    """A path of a folder that is short enough for a socket in it. Raises OSError where there is none."""
+    """An equivalent path of a folder that is short enough for a socket in it. Raises OSError if there is none."""
     if len(os.fsencode(folder)) + len(PREFIX + SUFFIX) + 16 <= MAX_PATH:
         yield folder
         return

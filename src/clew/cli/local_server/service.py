@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from clew.catalog.workspace.workspace import Workspace
 
 ATTEMPTS = 20
-"""How often a question is asked whose answer is late: a command waits longer for it than other callers do."""
+"""How often a question is repeated while its citations are late, because a command waits longer than other callers."""
 BACKLOG = 100
 REQUEST_SECONDS, SEND_SECONDS = 10.0, 60.0
 """How long a command may take to send its request, and to receive its reply."""
 DRAFT_SECONDS = 60.0
-"""The age from which a draft of a socket belongs to no server that is starting."""
+"""The age above which a draft socket cannot belong to a starting server."""
 _log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
 async def answering_commands(app: App) -> AsyncIterator[None]:
-    """Answer commands of this user and folder while the context is open. Where no socket is possible, commands do their
+    """Answer commands of this user and folder while the context is open. If no socket can be created, commands do the
     work themselves."""
     folder = app.config.folder.absolute()
     try:
@@ -94,7 +94,7 @@ def bind_socket(path: Path) -> tuple[socket.socket, os.stat_result]:
 
 
 def remove_stale(folder: Path) -> None:
-    """Remove the sockets of servers that ended without doing so. A new draft may be of a server that starts now."""
+    """Remove sockets that ended servers left behind. A recent draft is kept, because its server may be starting."""
     for path in [each for pattern in SOCKET_FILES for each in folder.glob(pattern)]:
         with suppress(OSError), socket.socket(socket.AF_UNIX) as connection:
             found = path.lstat()
@@ -108,7 +108,8 @@ def remove_stale(folder: Path) -> None:
 
 
 async def _serve(app: App, owner: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """One command: its request is one line. An error is left to the command, which meets it again and tells it."""
+    """Serve one command, whose request is one line. After an error the reply is empty; the command then does the work
+    itself and reports the error."""
     try:
         async with asyncio.timeout(REQUEST_SECONDS):
             line = await reader.readline()
@@ -133,7 +134,8 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 async def _answer(app: App, request: LocalRequest, owner: str) -> LocalReply | None:
-    """The answer, or None where the command has to find it itself. `owner` is the owner that the settings name."""
+    """Return the answer; None if the command must find it itself. `owner` is the default owner of the request, from the
+    settings."""
     from clew.catalog.operations.answers import Question  # loaded with the workspace
     from clew.knowledge.base import LATE
 
@@ -172,7 +174,7 @@ def _cited_lines(known: Sequence[Cited], root: Path) -> dict[str, ReadLines]:
 
 
 async def _read(app: App, workspace: Workspace, notes: list[str]) -> bool:
-    """Read what changed in the files, as the command would. False while all of them are read for the first time."""
+    """Read changed files, as the command itself would. Returns False while the first complete read is in progress."""
     if not app.has_knowledge():
         reports = await workspace.look_again()
     elif app.knowledge().code.is_whole:

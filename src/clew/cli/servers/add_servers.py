@@ -1,4 +1,5 @@
-"""Commands that bring foreign MCP servers in: import, add. Who names a server, or the file it is in, agrees to it."""
+"""Commands that add foreign MCP servers: import, add. Naming a server, or the file that defines it, counts as
+consent."""
 
 from __future__ import annotations
 
@@ -128,7 +129,7 @@ async def add(
 
 
 def _pairs(option: str, given: Sequence[str], mark: str) -> dict[str, str]:
-    """Raises InvalidInput, which repeats nothing that may be secret."""
+    """Parse `NAME=VALUE` pairs. Raises InvalidInput, whose message contains no possible secret."""
     found = {}
     for each in given:
         key, is_pair, value = each.partition(mark)
@@ -139,7 +140,7 @@ def _pairs(option: str, given: Sequence[str], mark: str) -> dict[str, str]:
 
 
 def _check_new(name: str, entry: Mapping[str, Any], *, is_program: bool) -> None:
-    """Raises InvalidInput for what does not go together."""
+    """Raise InvalidInput for options that exclude each other."""
     from clew.catalog.route import check_domain_name
 
     check_domain_name(name)
@@ -170,7 +171,7 @@ async def _free(name: str, config: Config, here: Here) -> None:
 
 
 async def _never_worked(server: McpServerConfig, config: Config, here: Here) -> bool:
-    """Whether the user agreed to a server, the last look at it failed, and none before succeeded."""
+    """Whether the user agreed to a server that was never read successfully, and whose last attempt failed."""
     from clew.catalog.consent.consent import project_of, server_wish
     from clew.trust import Trust
 
@@ -182,7 +183,7 @@ async def _never_worked(server: McpServerConfig, config: Config, here: Here) -> 
 
 
 async def _take(servers: Sequence[McpServerConfig], config: Config, here: Here, *, look: bool) -> dict[str, str]:
-    """Write new servers down, agree to them, and look at them; why some could not be looked at."""
+    """Write new servers to mcp.json, grant consent to them, and read their lists. Returns the errors by server id."""
     from clew.catalog.consent.consent import trust_servers
     from clew.cli.servers.mcp_file import add_servers
 
@@ -198,7 +199,8 @@ async def _take(servers: Sequence[McpServerConfig], config: Config, here: Here, 
 
 
 async def _look(workspace: Workspace, id: str) -> tuple[str, str]:
-    """Look at a server; why that failed, without its name, or nothing."""
+    """Read a server's lists. Returns its id and the error without the server's name; the error is empty after
+    success."""
     try:
         await workspace.servers.refresh(id)
     except ServerError as error:

@@ -1,6 +1,6 @@
 """How coding agents write the entry of an MCP server in their settings: JSON, TOML or YAML.
 
-Pure text to text. A change touches nothing but the entry; where that cannot be done, ConfigError is raised.
+Pure text to text. A change affects only the entry; if that is not possible, ConfigError is raised.
 """
 
 from __future__ import annotations

@@ -208,7 +208,7 @@ def _without(settings: Settings) -> bytes | None:
 
 
 def _has_entry(settings: Settings, content: bytes) -> bool:
-    """Whether an earlier content has an entry of Clew too, which was not the command's own."""
+    """Whether the earlier content already had an entry of this name."""
     return settings.entry in settings.client.format.entries((_plain_ends(content) or content).decode())
 
 
@@ -235,8 +235,8 @@ def _apply(settings: Settings, after: bytes | None, config: Config, *, is_remova
 
 
 def _withdraw(settings: Settings, after: bytes | None) -> None:
-    """Write the content without the entry and forget the connection. Later ones of the same file can be undone as if
-    it had never been there."""
+    """Write the content without the entry and forget the connection. Later connections in the same file are rewritten
+    so that they can still be undone."""
     gone = find_connection(settings.path, settings.entry)
     later = []
     if gone is not None and settings.content is not None:
@@ -301,9 +301,8 @@ def _check(settings: Settings, config: Config, *, json: bool) -> None:
 
 
 def _is_own(settings: Settings, launch: ServerLaunch) -> bool:
-    """Whether the entry names the program without a path, or is as this user's `clew connect` wrote it.
-
-    A cloned folder can bring settings that name any program by its path.
+    """Whether the entry names the program without a path, or was written by this user's `clew connect`. The check is
+    needed because a cloned folder can contain settings that name any program by its path.
     """
     return launch.command == "clew" or find_connection(settings.path, settings.entry) is not None
 

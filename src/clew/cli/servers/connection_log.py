@@ -83,8 +83,8 @@ def find_connection(file: Path, entry: str) -> ConnectionRecord | None:
 
 
 def replay_without(gone: ConnectionRecord, content: bytes, without: Callable[[bytes], bytes]) -> list[ConnectionRecord]:
-    """The changes of a file after that of one entry, as if that one had never been made. `without` removes its entry
-    from a content. Empty if somebody else changed the file since."""
+    """Recompute the later changes of a file as if the change `gone` had never been made. `without` removes the entry of
+    `gone` from a content. Empty if the file was changed by another program since."""
     later: list[tuple[ConnectionRecord, bytes]] = []
     for each in reversed([each for each in read_connections() if each.file == gone.file]):
         before = each.undo(content)
@@ -118,7 +118,7 @@ def _rebased(
 
 
 def record_connection(connection: ConnectionRecord) -> None:
-    """Add a change, in the place of an earlier one of the same entry. Raises ConfigError, ReadOnly."""
+    """Store a change, replacing an earlier change of the same entry. Raises ConfigError, ReadOnly."""
     _update(connection.file, connection.entry, [connection])
 
 

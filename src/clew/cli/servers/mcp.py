@@ -68,7 +68,7 @@ async def _serve(here: Here, config: Config) -> None:
 @contextlib.asynccontextmanager
 async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
     """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project. Garbage collection,
-    which is off until then, is on again afterwards."""
+    which is off during the start, is turned on again once the catalog is open."""
     from clew.cli.local_server.service import answering_commands  # after the handshake
 
     async with contextlib.AsyncExitStack() as stack:
@@ -86,7 +86,7 @@ async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[C
 
 
 def _choose(here: Here, config: Config, roots: Sequence[Path]) -> Config:
-    """The settings of the client's first folder, or those of the current one where it names none."""
+    """The settings of the client's first folder, or of the current folder if the client names none."""
     if not roots:
         return config
     found = roots[0] / find_folder(roots[0])

@@ -1,4 +1,4 @@
-"""The file mcp.json as commands change it: entry by entry, while all other text stays as it is."""
+"""Changes mcp.json entry by entry, and leaves all other text unchanged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_servers(folder: Path, servers: Sequence[McpServerConfig]) -> None:
 
 
 def remove_servers(folder: Path, ids: Collection[str]) -> None:
-    """Take the entries of these servers out; there need be none. Raises ConfigError, ReadOnly."""
+    """Remove the entries of these servers, if they exist. Raises ConfigError, ReadOnly."""
     before = text = _read(folder / FILE)
     try:
         for id, key in _keys(folder, text).items():
@@ -38,7 +38,7 @@ def remove_servers(folder: Path, ids: Collection[str]) -> None:
 
 
 def _keys(folder: Path, text: str) -> dict[str, str]:
-    """How the file calls each server, in its order."""
+    """The key in the file of each server id, in file order."""
     ids = [server.id for server in read_servers(folder)]
     return dict(zip(ids, read_object(text).get(KEY, {}), strict=True))
 
@@ -48,7 +48,8 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """Whole or not at all, for its owner's eyes, and nowhere but in its project."""
+    """Write the file atomically, readable by its owner only. Raises ReadOnly if it is outside of its project or cannot
+    be written."""
     real = check_place(path.parent, path)
     try:
         real.parent.mkdir(parents=True, exist_ok=True)

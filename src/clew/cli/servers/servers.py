@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """A server as a list shows it. `changed` are tools that wait for approval; `error` is why it could not be used or
-    looked at last; `logged_in` is None where nobody has to log in."""
+    """A server as a list shows it. `changed` are tools that wait for approval; `error` is the reason why it cannot be
+    used or could not be read last time. `logged_in` is None if no login is needed."""
 
     id: str
     transport: str
@@ -66,7 +66,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
 
 
 async def _retry(server: McpServerConfig, registry: ServerRegistry) -> None:
-    """Look again at a server that could not be started last. The registry notes what happens."""
+    """Retry a server that could not be started last time. The registry records the outcome."""
     if not server.enabled or not registry.allows(server) or not await registry.failures.could_not_start(server.id):
         return
     with suppress(ClewError):
@@ -74,7 +74,7 @@ async def _retry(server: McpServerConfig, registry: ServerRegistry) -> None:
 
 
 async def _describe(server: McpServerConfig, registry: ServerRegistry) -> ServerInfo:
-    """One line about a server, without asking it."""
+    """Describe a server without contacting it."""
     from clew.catalog.servers.server_status import is_logged_in
 
     tools = registry.entries(server.id, "tool")

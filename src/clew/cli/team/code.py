@@ -209,7 +209,7 @@ async def find_session(team: Team, app: App, which: str) -> str:
 
 
 def _takes_changes(app: App, options: CodeOptions) -> bool:
-    """Whether uncommitted changes go along: as the option says, else as the user says, else not."""
+    """Whether uncommitted changes go along: decided by the option, else by the user's answer, else no."""
     from clew.cli.terminal.output import agrees
     from clew.team.worktrees.checkout_state import changed_files
 

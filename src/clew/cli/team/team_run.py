@@ -56,7 +56,7 @@ class TeamRun:
         self._label = shlex.quote(parts.label)
         self._seen: set[str] = set()
         self._shown_plans: set[str] = set()
-        """Plans whose message was shown: the state may be ahead of the messages."""
+        """Plans whose message has been shown. The state may be ahead of the messages."""
         self._answered: set[str] = set()
         self._is_asking = False
         """Whether the Architect owes an answer about the plan. The user decides on the plan after it."""
@@ -180,7 +180,7 @@ class TeamRun:
                     note(f"clew: {error}")
 
     async def _decide(self, word: str, text: str) -> bool:
-        """Carry out an answer to the plan; whether it was one."""
+        """Carry out an answer to the plan. Returns whether the text was a valid answer."""
         match word:
             case "approve" | "a" | "yes" | "y":
                 await self._team.approve(self._session, by=self._by, over_budget=True)
@@ -238,7 +238,7 @@ class TeamRun:
                     return None
 
     async def _redirect(self, word: str, text: str) -> bool:
-        """Carry out an answer to Ctrl-C; whether it was one."""
+        """Carry out an answer to Ctrl-C. Returns whether the text was a valid answer."""
         match word:
             case "steer" | "add" if text:
                 await self._team.interrupt(self._session, "add", text, by=self._by)

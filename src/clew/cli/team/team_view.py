@@ -223,7 +223,7 @@ def live_lines(state: TeamState, activity: dict[str, str]) -> list[str]:
 
 
 def fit_height(lines: list[str], height: int) -> list[str]:
-    """At most so many lines: first the tasks that passed are left out, then others from the end, agents last."""
+    """Reduce the lines to `height`: leave out first the passed tasks, then others from the end, and agents last."""
     spare = [at for at, line in enumerate(lines) if at and "[passed]" in line]
     spare += [at for at in range(len(lines) - 1, 0, -1) if at not in spare and not lines[at].startswith(AGENT)]
     too_many = len(lines) - max(height, 4)

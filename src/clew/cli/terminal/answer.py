@@ -15,15 +15,15 @@ from clew.cli.terminal.source_lines import SourceLines
 
 RESOURCES, TOOLS = 5, 2
 EXCERPT, EXCERPTS = 6, 10
-"""Lines of the best source that are shown, and lines of all sources together."""
+"""The maximum number of excerpt lines of the best source, and of all sources together."""
 ROWS, FIRST_ROWS = 2, 4
-"""Rows of a terminal for one citation, and for the first."""
+"""The maximum number of terminal rows for a citation, and for the first citation."""
 NEAR = 0.5
-"""Beside the closest tool, one with this share of its score is worth naming."""
+"""A second tool is named if it has at least this share of the closest tool's score."""
 REPOSITORY = "repo"
 NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
 DENIAL = "Nothing"
-"""A note that begins so says that the files have no answer, and what is nearest."""
+"""The beginning of a note that says that the files have no answer, and what is nearest."""
 EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 
 
@@ -109,7 +109,8 @@ def _text_of(item: Cited, files: SourceLines) -> str:
 
 
 def _hanging(head: str, length: int, text: str, rows: int) -> list[str]:
-    """A head of so many characters and a text beside it; on a terminal in rows that fit, cut with `…`."""
+    """A head and a text beside it. On a terminal the text wraps to at most `rows` rows and is truncated with `…`.
+    `length` is the visible length of the head."""
     if not is_terminal():
         return [f"{head}  {text}"]
     width = max(shutil.get_terminal_size().columns, 40)

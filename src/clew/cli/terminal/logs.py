@@ -8,7 +8,7 @@ from clew.cli.terminal.output import clean
 
 
 class CleanFormatter(logging.Formatter):
-    """A line may quote what a stranger sent, so it has no power over the terminal."""
+    """Formats log lines without control characters, because a line may quote untrusted text."""
 
     def format(self, record: logging.LogRecord) -> str:
         return clean(super().format(record))

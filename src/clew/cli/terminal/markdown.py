@@ -28,7 +28,7 @@ _FENCE = lazy_pattern(r"`{3,}|~{3,}")
 
 
 def print_markdown(text: str) -> None:
-    """Write an answer. Nothing in it has power over the terminal."""
+    """Print an answer, without control characters from its text."""
     safe = clean(text)
     if wants_styles(sys.stdout):
         safe = "\n".join(_styled(safe.split("\n")))

@@ -29,8 +29,8 @@ _TOKEN = lazy_pattern(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a wait for the person at the terminal at once. Otherwise it would only mark the command as
-    cancelled, which nobody looks at before the wait is over."""
+    """Let Ctrl-C end a wait for the person at the terminal at once. Otherwise asyncio would only mark the command as
+    cancelled, which has no effect before the wait is over."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield
@@ -39,7 +39,7 @@ def interruptible() -> Iterator[None]:
 
 
 def clean(text: str) -> str:
-    """A text without power over the terminal: each control character is spelled out."""
+    """A text that is safe to print: each control character is spelled out."""
     return _UNSAFE.sub(lambda found: _spelled(found.group(), "\\x"), text)
 
 
@@ -126,7 +126,7 @@ def link(text: str, path: Path, line: int = 0) -> str:
 
 
 def wants_styles(stream: TextIO) -> bool:
-    """Whether it is a terminal, and neither NO_COLOR nor TERM=dumb speaks against it."""
+    """Whether the stream is a terminal, and neither NO_COLOR nor TERM=dumb is set."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
@@ -162,7 +162,8 @@ def print_rows(
     spare: Sequence[int] = (),
     links: Sequence[tuple[Path, int]] = (),
 ) -> None:
-    """A table with a head, of which a terminal sees what fits, and others lines with tabs. Nothing without rows.
+    """Print a table with a header: on a terminal the columns that fit, otherwise tab-separated lines. Prints nothing if
+    there are no rows.
 
     See `fit` for `main` and `spare`. `links` are the file and line that the first cell of each row opens.
     """
@@ -199,9 +200,8 @@ def show_day(moment: datetime, now: datetime) -> str:
 
 
 def short_ids(ids: Sequence[str]) -> list[str]:
-    """The ends of ids, as long as it takes to tell these apart, for a person; all of each for a program.
-
-    Commands accept them. It is the end because ids begin with the time, which neighbours share.
+    """For a person, the ends of ids, long enough to distinguish them; for a program, the full ids. Commands accept
+    both. The end is used because ids begin with the time, which neighbours share.
     """
     if not is_terminal():
         return list(ids)

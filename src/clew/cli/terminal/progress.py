@@ -1,4 +1,4 @@
-"""A sign of life on the terminal while something takes longer than a moment."""
+"""A progress line on the terminal for work that takes longer than a moment."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PAUSE = 0.2
 
 
 class Progress:
-    """The current work and its progress. A thread shows it, so that it moves however busy the loop is."""
+    """The current work and its progress. A thread shows it, so that it keeps moving while the event loop is busy."""
 
     def __init__(self, label: str) -> None:
         self._label = label
@@ -68,13 +68,13 @@ class Progress:
 
 
 class SignOfLife:
-    """A line that comes and goes while something is waited for, where a person looks."""
+    """A progress line that is shown while something is pending, if standard error is a terminal."""
 
     def __init__(self) -> None:
         self._shown: tuple[Progress, threading.Thread] | None = None
 
     def begin(self, label: str) -> None:
-        """Show it after a moment, unless it has ended by then."""
+        """Show the line after a moment, unless `end` is called before."""
         self.end()
         if sys.stderr.isatty():
             shown = Progress(label)
@@ -94,7 +94,7 @@ class SignOfLife:
 
 @contextmanager
 def progress(label: str) -> Iterator[Progress]:
-    """Something that may take long. Nothing is shown where no person looks, nor when it is over in a moment."""
+    """Show the progress of the block on a terminal, if it takes longer than a moment."""
     shown = Progress(label)
     if not sys.stderr.isatty():
         yield shown

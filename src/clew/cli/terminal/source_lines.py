@@ -18,7 +18,7 @@ FEW_WORDS = 4
 _WORD = lazy_pattern(r"[a-z0-9]{3,}")
 _IMPORT = lazy_pattern(r"\s*(?:import|from|#include|using|use|require)\b")
 _STEM = 5
-"""Letters by which a word of the question and a word of a line count as the same."""
+"""The number of leading letters that are compared to match a word of the question with a word of a line."""
 
 ReadLines = tuple[str, list[str]]
 """The blob id of a file, and its lines."""
@@ -111,8 +111,8 @@ def highlight(lines: list[str], path: str) -> list[str]:
 
 
 def _best_start(lines: list[str], first: int, last: int, most: int, about: str) -> int:
-    """The first line of the window with most words of a text, markup left aside; of equal windows the first that
-    begins with words."""
+    """The first line of the window with the most words of a text, ignoring markup. Among equal windows, the first that
+    starts with a line of words wins."""
     wanted = _stems(about)
     words = [prose_of(line) for line in lines[first - 1 : last]]
     held = [wanted & _stems(line) for line in words]

@@ -21,10 +21,9 @@ def lay_out(rows: Sequence[Sequence[str]], *, main: int | None, spare: Sequence[
 
 
 def fit(natural: Sequence[int], total: int, *, main: int | None, spare: Sequence[int]) -> dict[int, int]:
-    """The columns to show, in order, each with its width.
-
-    The `main` one gets what it needs, or half of the terminal and at least 40: until it does, those of `spare` are cut
-    down or left out, in that order. Without a main column each has its own width.
+    """The columns to show, in order, each with its width. The `main` column gets the width that it needs, up to half of
+    the terminal or 40 if that is more. The `spare` columns are narrowed or dropped, in that order, until it fits.
+    Without a main column, each column has its natural width.
     """
     widths = dict(enumerate(natural))
     if main is None:

@@ -24,7 +24,7 @@ from clew.trail.model.selector import Selector
 from clew.trail.work.hygiene import REPORT_SCHEMA
 
 MOST = 1_000
-"""How many dead letters are listed or retried at a time."""
+"""The maximum number of dead letters that are listed or retried at a time."""
 
 Letters = Annotated[str, Parameter(help="The id of a dead letter.")]
 

@@ -1,4 +1,4 @@
-"""Ids as people type them: all of one, or its first or last six characters or more."""
+"""Ids as people type them: complete, or at least six characters from the start or the end."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from clew.trail.model.breadcrumb import Breadcrumb, check_id
 
 SHORTEST = 6
 SEARCHED = 10_000
-"""How many of the newest breadcrumbs are looked at for a shortened id."""
+"""The number of latest breadcrumbs that are searched for a shortened id."""
 
 LISTED = "`clew trail ls` shows ids, and --scopes those that need a scope"
 
 
 async def find_id(app: App, given: str) -> str:
-    """The full id of a breadcrumb that is there. Raises NotFound, or ClewError when it could mean several."""
+    """The full id of an existing breadcrumb. Raises NotFound, or ClewError if the shortened id is ambiguous."""
     given = given.strip().lower()
     if _is_whole(given):
         try:

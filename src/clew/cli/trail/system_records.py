@@ -21,8 +21,8 @@ HIDDEN = "are hidden (definitions, catalog, steps of runs); --system shows them.
 
 
 class SystemRecords:
-    """Tells Clew's own breadcrumbs of an owner: what bootstrap sets up, the catalog, schemas `system.…`, the steps of
-    runs, and nodes of knowledge, which have doors of their own."""
+    """Recognizes Clew's own breadcrumbs of an owner: records from the initial setup, the catalog, schemas `system.…`,
+    steps of runs, and knowledge nodes, which have commands of their own."""
 
     def __init__(self, by: Principal, flow: Flow) -> None:
         self.ids = own_ids(by)
@@ -33,11 +33,11 @@ class SystemRecords:
         return id in self.ids or (schema_name or "").startswith(SYSTEM) or schema_name in self.schemas
 
     def leaves(self, breadcrumbs: tuple[Breadcrumb, ...]) -> tuple[Breadcrumb, ...]:
-        """Those that are not Clew's own."""
+        """The breadcrumbs that are not Clew's own."""
         return tuple(each for each in breadcrumbs if not self.has(each.id, each.schema_name))
 
     def without(self, selector: Selector) -> Selector:
-        """The same, but for the schemas that are Clew's own."""
+        """The selector, restricted to schemas that are not Clew's own."""
         return msgspec.structs.replace(selector, except_schemas=(*selector.except_schemas, *self.schemas))
 
 
@@ -58,7 +58,7 @@ async def read_system_records(app: App) -> SystemRecords:
 
 
 async def has_steps(app: App, selector: Selector) -> bool:
-    """Whether steps of runs are among what is meant."""
+    """Whether the selector matches any steps of runs."""
     steps = msgspec.structs.replace(selector, schema_names=(await read_system_records(app)).steps)
     return bool((await app.trail.records.list(steps, by=app.me, limit=1)).items)
 
@@ -87,8 +87,8 @@ async def list_others(app: App, selector: Selector, *, limit: int, cursor: str |
 
 
 async def describe_hidden(app: App, selector: Selector | None) -> str:
-    """How many of Clew's own breadcrumbs a listing leaves out, or that it does where it shows a selection only; empty
-    where there are none."""
+    """A sentence about Clew's own breadcrumbs that a listing leaves out, with their number if there is no selector;
+    empty if there are none."""
     own = await read_system_records(app)
     if selector is None:
         by_schema = (await app.trail.upkeep.stats(by=app.me)).schemas

@@ -34,9 +34,9 @@ from clew.trail.model.event import Event, sse_payload
 from clew.trail.model.selector import Selector, check_selector
 
 LOOK_EVERY = 0.2
-"""Seconds between looks whether anybody still reads."""
+"""Seconds between checks whether the output still has a reader."""
 LOOK_BACK = 1_000
-"""How many of the newest events are looked at for those to begin with."""
+"""The number of latest events that are searched for the first events to show."""
 
 _COLOURS = {"created": GREEN, "updated": YELLOW, "deleted": RED}
 
@@ -94,7 +94,7 @@ async def _follow(
 
 
 async def _wait_for_closed_output() -> None:
-    """Raise BrokenPipeError when whoever reads the output is gone, although nothing is written."""
+    """Raise BrokenPipeError once the reader of the output has gone, even if nothing is being written."""
     if not _is_pipe() or not hasattr(select, "poll"):
         await asyncio.get_running_loop().create_future()
     poll = select.poll()
@@ -112,7 +112,7 @@ def _is_pipe() -> bool:
 
 
 async def _start(app: App, selector: Selector, last: int, own: SystemRecords | None) -> int:
-    """The number after which the last few matching events lie."""
+    """The position in the log after which the `last` matching events begin."""
     head = await app.trail.log.head()
     if not last:
         return head

@@ -115,7 +115,7 @@ def _open_input(file: Path) -> Iterator[BinaryIO]:
 
 
 def _counted(lines: BinaryIO, shown: Progress) -> Iterator[bytes]:
-    """The lines, telling how many bytes of a file were read, or how many lines where they come through a pipe."""
+    """Yield the lines and report progress: in bytes for a file, in lines for a pipe."""
     total = os.fstat(lines.fileno()).st_size if lines is not sys.stdin.buffer else 0
     read = 0
     for number, line in enumerate(lines, 1):

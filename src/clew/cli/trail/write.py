@@ -91,7 +91,7 @@ def _split_scopes(given: tuple[str, ...]) -> list[str]:
 
 
 def _tell_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
-    """Say so when the writer will not see what was just written."""
+    """Print a note if the writer cannot read the breadcrumbs that it just wrote."""
     hidden = [each for each in written if not here.scope_set.issuperset(each.scopes)]
     if hidden:
         needed = ",".join(sorted({scope for each in hidden for scope in each.scopes}))
@@ -167,8 +167,8 @@ async def edit(
 
 
 async def _update(app: App, id: str, merge: Callable[[Breadcrumb], Change], expect: int | None) -> Breadcrumb:
-    """Change the version that is expected, or the newest one: that again from the start when somebody else wrote
-    in between. Raises Conflict."""
+    """Change the expected version, or the newest one if none is expected. For the newest, start again after a
+    concurrent write. Raises Conflict."""
     for _ in range(ATTEMPTS if expect is None else 1):
         found = await _get_expected(app, id, expect)
         try:

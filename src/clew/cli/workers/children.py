@@ -12,18 +12,18 @@ from collections.abc import AsyncIterator, Sequence
 from clew.background_tasks import cancel_all, log_failure
 
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0
-"""Seconds before a worker that has died is started anew: doubled while it dies at once."""
+"""The delay before a dead worker is restarted, in seconds. It doubles while the worker keeps dying early."""
 HEALTHY_SECONDS = 60.0
-"""A worker that ran for this long has not died at once."""
+"""A worker that ran for this long did not die early."""
 GRACE_SECONDS = 5.0
-"""What a worker may take beyond its time to drain."""
+"""The seconds that a worker may take beyond its drain time before it is killed."""
 
 _log = logging.getLogger(__name__)
 
 
 class ChildWorkers:
-    """Runs a command in some processes, again when one dies. Each has a pipe as its standard input, whose end tells it
-    to drain: also when this process is killed."""
+    """Runs a command in several processes and restarts a process that dies. The standard input of each is a pipe; its
+    end tells the process to drain, even if this process is killed."""
 
     def __init__(self, command: Sequence[str], count: int) -> None:
         self._command = list(command)
@@ -33,7 +33,7 @@ class ChildWorkers:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """Keep the processes alive while the context is open; whoever is left at its end is killed."""
+        """Keep the processes running while the context is open. Processes that remain at its end are killed."""
         tasks = [asyncio.create_task(self._keep()) for _ in range(self._count)]
         for task in tasks:
             task.add_done_callback(log_failure)

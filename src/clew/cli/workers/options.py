@@ -14,8 +14,8 @@ MAX_DRAIN = 86_400.0
 
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Roles and tags of a process, how many processes there are, and how long they may drain. An `attached` one ends
-    with its standard input; `is_heard` says that a port was asked for."""
+    """Roles and tags of a process, how many processes there are, and how long they may drain. An `attached` process
+    ends with its standard input. `is_heard` says that a port was requested."""
 
     roles: frozenset[str] = EVERY_ROLE
     tags: tuple[str, ...] = ()

@@ -16,8 +16,8 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Shutdown:
-    """Sets `stop` when `drain` has returned after the first signal, and `stop` with `force` at the second one. A third
-    one ends the process on the spot."""
+    """Runs `drain` at the first signal and then sets `stop`. A second signal sets `stop` and `force` at once. A third
+    ends the process immediately."""
 
     def __init__(self, drain: Callable[[], Awaitable[object]]) -> None:
         self.stop, self.force = asyncio.Event(), asyncio.Event()
@@ -37,7 +37,7 @@ class Shutdown:
 
     @contextlib.asynccontextmanager
     async def at_end_of_input(self) -> AsyncIterator[None]:
-        """Begin when the standard input ends: it is a pipe from the process that this one works for."""
+        """Begin the shutdown when standard input, a pipe from the parent process, ends."""
         reader = asyncio.StreamReader()
         transport, _ = await self._loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
         waiting = asyncio.create_task(self._follow(reader))

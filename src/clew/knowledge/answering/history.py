@@ -68,7 +68,7 @@ _PLACE = lazy_pattern(
     r"|directory|module|package) (?:the )?[`'\"]?)?(?<![\w/.-])(?P<name>[\w.-]*\w(?:/[\w.-]+)*)/?",
     re.IGNORECASE,
 )
-"""A word or a path, after a word for a place or not."""
+"""A word or a path, with the word for a place before it, if there is one."""
 _PERSON = lazy_pattern(r"\b(?:did|has|have|by|from|of) ([A-Z][\w'-]+(?: [A-Z][\w'.-]+){0,3})")
 
 
@@ -105,7 +105,7 @@ class _NoteIndex:
         self._by_term = {term: np.array(numbers) for term, numbers in by_term.items()}
 
     def of_version(self, version: str) -> list[ScoredNote]:
-        """The notes of a version, else those of the releases that its number begins."""
+        """The notes of a version. If it has none, those of all releases whose number starts with it."""
         key = version_key(version)
         same = self._by_version.get(key, []) if key is not None else []
         longer = {name for name in self._versions if name.startswith(f"{version}.")} if not same else set()
@@ -176,7 +176,7 @@ class HistoryHandler:
         self, question: ParsedQuestion, state: str, weights: Mapping[str, float], now: datetime
     ) -> list[ScoredNode]:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
-        words that they have. Of equal ones notes come first: they say which version it was."""
+        words that they have. Of equal ones notes come first, because they name the version."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]
@@ -207,8 +207,8 @@ class HistoryHandler:
         return []
 
     async def _find_notes(self, state: str, find: Callable[[_NoteIndex], list[ScoredNote]]) -> list[ScoredNote]:
-        """Notes of changelogs that have not changed since they were read. Looks for changes in those that `find`
-        returns, and in all changelogs in another state of the files."""
+        """Notes of changelogs that have not changed since they were read. Checks the changelogs of the notes that
+        `find` returns for changes, and all changelogs if the state of the files is new."""
         if state == self._state:
             found = find(self._notes)
             if not found or not await self._code.freshen({note.path for note, _ in found}):
@@ -236,7 +236,7 @@ class HistoryHandler:
         return None
 
     async def _between_versions(self, question: ParsedQuestion) -> HistoryAnswer | None:
-        """The commits between two versions, or since one, as far as they touch what the question names."""
+        """The commits between two versions, or since one, limited to files that the question names."""
         versions = [found[1] for found in VERSION.finditer(question.text)]
         if len(versions) < 2 and not _SINCE.search(question.text):
             return None
@@ -249,7 +249,7 @@ class HistoryHandler:
         return HistoryAnswer([commit_node(commit) for commit in wanted[:SHOWN]], total) if wanted else None
 
     async def _of_lines(self, question: ParsedQuestion) -> HistoryAnswer | None:
-        """The commits that changed the lines of the one symbol that a question names, where git finds them in time."""
+        """The commits that changed the lines of the one symbol that a question names, if git finds them in time."""
         nodes = await self._code.named(question.names[0]) if len(question.names) == 1 else []
         if len(nodes) != 1 or question.period is not None or _FIRST.search(question.text):
             return None
@@ -262,7 +262,8 @@ class HistoryHandler:
         return None
 
     async def _of_thing(self, question: ParsedQuestion) -> HistoryAnswer | None:
-        """Commits that touched what the question names, or all commits of a period or an author."""
+        """Commits that touched the files or symbols that the question names, or all commits of a period or an
+        author."""
         authors, stranger = await self._authors(question)
         if stranger:
             return await self._nothing(f"No commit here is by {stranger}.")
@@ -309,12 +310,12 @@ class HistoryHandler:
         return HistoryAnswer(nodes, len(nodes), (f"{total:,} commit{'' if total == 1 else 's'}{by}{when}.",))
 
     async def _nothing(self, note: str) -> HistoryAnswer:
-        """That no commit fits; or that there are none, where the history cannot be read."""
+        """An answer without commits: `note`, or a note that there is no history if no commits are known."""
         return HistoryAnswer([], 0, (note if await self._commits.count() else NO_HISTORY,))
 
     async def _authors(self, question: ParsedQuestion) -> tuple[list[str], str]:
-        """The authors that a question names, or the name of a person who is none, as it is shown. A name that the files
-        have is no person."""
+        """The authors that a question names. If it only names a person who is not an author, also the name as it is
+        shown. A name that occurs in the files does not count as a person."""
         unknown = ""
         for found in _PERSON.finditer(question.text):
             if authors := await self._commits.authors_of(found[1]):
@@ -324,8 +325,8 @@ class HistoryHandler:
         return [], unknown
 
     async def _paths(self, question: ParsedQuestion, *, words: bool = True) -> tuple[list[str], str]:
-        """The files that a question names by path, symbol and folder, or with `words` by a word of their names; and the
-        path without commits that it names, as it is shown."""
+        """The files that a question names by path, symbol or folder, or with `words` by a word of their names. Also
+        returns a named path that has no commits, as it is shown."""
         places = _places(question.text)
         folders = [place for place in places if "/" in place.name]
         for name in (*question.paths, *(place.name for place in folders)):

@@ -19,7 +19,8 @@ from clew.trail.store import Trail
 SHOWN, LOOKED_AT = 6, 20
 MAX_LISTED = 1_000
 RELATED, ABOUT = 0.34, 0.6
-"""A note that covers this share of the question is related to it; from ABOUT on it comes before code."""
+"""A note that covers at least the share RELATED of the question is related to it. From ABOUT on it comes before
+code."""
 
 _KINDS: tuple[tuple[re.Pattern[str], NodeType | str], ...] = (
     (lazy_pattern(r"\b(?:prefer\w*)\b", re.IGNORECASE), "preference"),
@@ -47,7 +48,8 @@ class Notes:
         self._trail, self._decisions = trail, decisions
 
     async def of_kind(self, question: ParsedQuestion, weights: Mapping[str, float], by: Principal) -> list[ScoredNode]:
-        """Notes of the kind that a question names, those on its topic first, newest first; none where it names none."""
+        """Notes of the kind that a question names, if some are on its topic: the most relevant first, then the newest.
+        Empty if the question names no kind."""
         kind = next((kind for pattern, kind in _KINDS if pattern.search(question.text)), None)
         if kind is None or not _OURS.search(question.text):
             return []
@@ -63,7 +65,7 @@ class Notes:
         return meant[:SHOWN] if is_about else []
 
     async def of_session(self, question: ParsedQuestion, by: Principal) -> list[ScoredNode]:
-        """The newest notes of the caller's session, where a question asks to go on with it."""
+        """The newest notes of the caller's session, if the question asks to continue the session."""
         if not by.session or not _RESUME.search(question.text):
             return []
         wanted = to_selector(NodeFilter(domain=NodeDomain.HISTORY, session_id=by.session))

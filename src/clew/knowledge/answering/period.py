@@ -20,7 +20,8 @@ _NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven tw
 _MONTHS, _DAYS, _NUMBERS = _MONTH_NAMES.split(), _DAY_NAMES.split(), _NUMBER_NAMES.split()
 _UNIT_NAMES = "hour hours week weeks month months quarter quarters year years"
 _TIME_WORDS = frozenset((*_MONTHS, *(name[:3] for name in _MONTHS), *_UNIT_NAMES.split(), "sept", "morning"))
-"""Every time has one of these words, a year, a quarter, or a word with `day`: `today`, `yesterday`, `monday`."""
+"""Every expression for a time has one of these words, a year, a quarter, or a word with `day`: `today`, `yesterday`,
+`monday`."""
 _COUNTS = {word: number for number, word in enumerate(_NUMBERS)} | {"a": 1, "an": 1, "couple": 2, "few": 3}
 
 _MONTH = rf"(?:{'|'.join(f'{name[:3]}(?:{name[3:]})?' if name != 'may' else name for name in _MONTHS)}|sept)\.?"
@@ -42,8 +43,8 @@ _LOOSE = rf"(?:{_EXACT}|{_MONTH}(?!\w)|{_WEEKDAY}|q[1-4]|{_YEAR})"
 
 
 class Period(msgspec.Struct, frozen=True, kw_only=True):
-    """From a moment to another, which is not part of it. `said` are the words of the question that name it, `rest` the
-    question without them."""
+    """The time from `since` to `until`, which is exclusive. `said` are the words of the question that name it, `rest`
+    the question without them."""
 
     since: datetime = EVER
     until: datetime = END
@@ -52,7 +53,7 @@ class Period(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def label(self) -> str:
-        """The days that it means, in words of a sentence."""
+        """The days of the period, as words for a sentence."""
         first, last = f"{self.since:%Y-%m-%d}", f"{self.until - timedelta(microseconds=1):%Y-%m-%d}"
         if self.since == EVER:
             return f"before {self.until:%Y-%m-%d}"
@@ -63,7 +64,7 @@ _Span = tuple[datetime, datetime]
 
 
 def read_period(question: str, now: datetime) -> Period | None:
-    """The time that a question bounds, seen from a moment; None where it bounds none."""
+    """The period that a question names, relative to a moment; None if it names none."""
     line = " ".join(question[:MAX_LOOKED_AT].split())
     if not _may_name_time(line):
         return None
@@ -77,14 +78,15 @@ def read_period(question: str, now: datetime) -> Period | None:
 
 
 def _may_name_time(line: str) -> bool:
-    """Whether a line has what every time needs. The patterns take longer to compile than a question takes to answer."""
+    """Whether a line may name a time. This quick check comes first, because the patterns take longer to compile than a
+    question takes to answer."""
     words = re.findall(r"\w+", line.casefold())
     has_word = not _TIME_WORDS.isdisjoint(words) or any("day" in word for word in words)
     return has_word or re.search(rf"{_CENTURY}|\bq[1-4]\b", line, re.IGNORECASE) is not None
 
 
 def _bounded(read: Callable[[re.Match[str], datetime], _Span], found: re.Match[str], now: datetime) -> _Span | None:
-    """None for days that there are not, such as the 31st of June."""
+    """Read a span of time. Returns None for dates that do not exist, such as the 31st of June."""
     try:
         since, until = read(found, now)
     except (ValueError, OverflowError):
@@ -124,7 +126,7 @@ def _alone(found: re.Match[str], now: datetime) -> _Span:
 
 
 def _span(said: str, now: datetime) -> _Span:
-    """The first moment of a time, and the one after its last. Raises ValueError for a day that there is not."""
+    """The first moment of a time, and the one after its last. Raises ValueError for a date that does not exist."""
     text = said.lower().replace(",", "").replace(".", "")
     numbers = [int(number) for number in re.findall(r"\d+", text)]
     month = next((at for at, name in enumerate(_MONTHS, 1) if re.search(rf"\b{name[:3]}", text)), 0)

@@ -106,7 +106,7 @@ _ASKING_WORDS = """
     number chosen decided reason
 """
 ASKING = frozenset(_ASKING_WORDS.split())
-"""Words that say how a question is asked and seldom what it is about."""
+"""Words of the form of a question, which seldom belong to its topic."""
 
 
 RelationName = Literal["calls", "imports", "extends", "uses", "tests"]
@@ -163,7 +163,7 @@ class AskedRelation(NamedTuple):
 class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A parsed question. `words` are its content words in order; `names` are words that can only be identifiers;
     `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default.
-    `relation` is None where the question asks for no uses."""
+    `relation` is None if the question does not ask for uses."""
 
     text: str
     kind: QuestionKind
@@ -183,7 +183,8 @@ class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_question(text: str, now: datetime) -> ParsedQuestion:
-    """Parse a question; of a very long one the beginning. `now` is the moment that `last week` counts from."""
+    """Parse a question. Only the beginning of a very long one is parsed. `now` is the moment that `last week` counts
+    from."""
     line = " ".join(text[:MAX_PARSED].split())
     period = read_period(line, now)
     rest = period.rest if period is not None else line
@@ -218,7 +219,7 @@ def with_subject(text: str, name: str) -> str:
 
 
 def content_words(text: str) -> list[str]:
-    """The words of a text without function words and words of asking, each once; all where nothing else is left."""
+    """The words of a text without function words and words of asking, each once. If no others are left, all words."""
     words = list(dict.fromkeys(find_words(text)))
     telling = [
         word
@@ -264,8 +265,8 @@ def _tests_of(line: str) -> Tests:
 
 
 def _relation_of(line: str, kind: QuestionKind, tests: Tests, names: Sequence[str]) -> AskedRelation | None:
-    """The relation that a question asks for: the first of its relation stems that is no part of a name. Sentences that
-    only tell something, beside one that asks, have none."""
+    """The relation that a question asks for: the first of its relation stems that is not part of a name. If some
+    sentences ask, the other sentences are ignored."""
     if kind in (QuestionKind.HOWTO, QuestionKind.HISTORY, QuestionKind.OVERVIEW) or _EXPLAINS.search(line):
         return None
     parts = {part for name in names for part in re.split(r"\W+", name)}

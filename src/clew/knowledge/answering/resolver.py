@@ -1,7 +1,7 @@
 """From a question to an answer with its sources: cache, typed handlers, hybrid search, and a model for wording only.
 
-Every answer leaves a breadcrumb with the layer that gave it, its latency, its cost and its sources. Where a model
-fails, is late or cites nothing, the sources answer for themselves.
+Every answer leaves a breadcrumb with the layer that gave it, its latency, its cost and its sources. If the model fails,
+is late or cites nothing, the answer consists of the sources alone.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ STILL_READING = "Not all files have been read yet: ask again in a moment."
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer. `items` are its citations, `notes` sentences about them; `text` are the words of a model, where one
-    put the answer into words. `is_verified` says whether the sources bear the text out, and `problem` why a model that
-    was asked did not answer. `more` counts sources beyond the citations."""
+    """An answer. `items` are its citations, `notes` sentences about them; `text` is the answer in the words of a model,
+    if a model was used. `is_verified` says whether the sources support the text, and `problem` why a model that was
+    called did not answer. `more` counts sources beyond the citations."""
 
     question: str
     kind: QuestionKind
@@ -272,7 +272,7 @@ def _check(text: str) -> None:
 
 
 class AnswerCache(Generic[T]):
-    """An LRU cache. A key holds while no file changed and no node that the caller may see was written."""
+    """An LRU cache. A key is valid until a file changes or a node that the caller may see is written."""
 
     def __init__(self, trail: Trail) -> None:
         self._trail = trail
@@ -300,7 +300,7 @@ class AnswerCache(Generic[T]):
         self._answers.clear()
 
     async def _newest(self, audience: str, by: Principal) -> int:
-        """A place in the log after which no node that the caller may see was written, changed or removed."""
+        """A position in the log after which no node that the caller may see was written, changed or removed."""
         head = await self._trail.log.head()
         looked, newest = self._seen.pop(audience, (head, head))
         if looked < head:

@@ -113,7 +113,8 @@ def describe(node: Node) -> str:
 
 
 def _describe(node: Node, content: str, question: str) -> str:
-    """The same with the content of the node without keys: masked before it is cut, as a key may span lines."""
+    """The same, given the content of the node without keys. They must be masked before the content is cut, because a
+    key may span lines."""
     if node.domain is NodeDomain.CODE and node.signature:
         return _describe_code(node)
     bare = content.removeprefix(UNVERIFIED)
@@ -123,7 +124,7 @@ def _describe(node: Node, content: str, question: str) -> str:
 
 
 def used_line(user: str, does: str, used: str, *, is_guess: bool) -> str:
-    """A use in words."""
+    """A use as text."""
     guess = " (by its name alone)" if is_guess else ""
     return f"{code_span(mask_keys(user), EXCERPT)} {does} {code_span(mask_keys(used), EXCERPT)}{guess}"
 
@@ -175,8 +176,9 @@ def with_doc(symbol: Node) -> Node:
 
 
 def excerpt(text: str, question: str, room: int) -> str:
-    """From the sentence on that has the most words of the question, behind the heading of the text; the beginning where
-    that shows it as well. On one line, and not cut to `room`."""
+    """The text from the sentence on that has the most words of the question, after a short first sentence of the text.
+    If that sentence fits into `room` from the beginning, the whole text. The result is on one line and is not cut to
+    `room`."""
     said = [_MARKUP.sub("", part).strip() for part in _SENTENCE.split(text[:MOST_LETTERS])]
     sentences = list(dict.fromkeys(filter(None, said)))
     best = _best_sentence(sentences, question)
@@ -188,7 +190,7 @@ def excerpt(text: str, question: str, room: int) -> str:
 
 
 def _best_sentence(sentences: list[str], question: str) -> int:
-    """Which of the sentences has most of what is asked for; the first of several, and 0 where none has any."""
+    """The index of the first sentence with the most words of the question; 0 if none has any."""
     wanted = {term for word in content_words(question) for term in terms_of(word)}
     found = [len(wanted & {term for word in find_words(each) for term in terms_of(word)}) for each in sentences]
     return found.index(max(found)) if found else 0

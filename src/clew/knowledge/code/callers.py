@@ -49,8 +49,8 @@ MAX_PLACES = 50
 MAX_OWNERS = 200
 LONGEST_ABBREVIATION = 4
 INITIAL, PART, HEAD, WHOLE, PLURAL, NEAR = 0.5, 1.0, 2.0, 1.0, 2.5, 0.25
-"""How much the receiver's name says for an owner: an initial, a word of the owner's name, its last word; in addition if
-it covers the whole name, if both are plural, and if the file imports the owner."""
+"""How strongly the receiver's name indicates an owner: by an initial, by a word of the owner's name, or by its last
+word; additional scores if it covers the whole name, if both are plural, and if the file imports the owner."""
 MIN_METHODS = 2
 """An implementation is certain if the interface has at least this many methods."""
 MAX_METHODS = 100
@@ -115,7 +115,8 @@ def _reach(
 
 
 def _to_link(row: SymbolRow, depth: int, hops: Sequence[EdgeHop], ids: Mapping[int, str]) -> SymbolLink:
-    """The lines are those of the edges that are as certain as the first, and of its type."""
+    """Build the link to a reached symbol. Its lines come from the edges with the type and certainty of the first
+    edge."""
     first = hops[0]
     lines = {hop.line for hop in hops if (hop.is_guess, hop.type) == (first.is_guess, first.type)}
     return SymbolLink(
@@ -160,7 +161,7 @@ def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
 
 
 def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
-    """The callers of a symbol; of a constructor without any, those of its class."""
+    """The callers of a symbol. If a constructor has none, those of its class."""
     found = find_links(sql, row, ("calls",), depth, backwards=True)
     owner = find_place(sql, row.path, row.qualname.rpartition(".")[0]) if row.name in _CONSTRUCTORS else None
     return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
@@ -245,7 +246,8 @@ class _Owners:
         return next((row for row in likeliest if row.id in self.asked), likeliest[0])
 
     def _score(self, receiver: str, owner: SymbolRow, imports: _Imports) -> float:
-        """How much the receiver's name says for an owner; for a name that built-in types have, all of it must match."""
+        """How strongly the receiver's name indicates an owner. If built-in types have a method of that name too, the
+        receiver must match the owner's whole name."""
         words, parts = _words(receiver), self._words[owner.id]
         if not words or not parts:
             return 0.0

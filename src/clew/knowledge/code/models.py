@@ -35,8 +35,8 @@ FORMAT = 5
 CUT = "has more definitions, uses or statements than the limit, read in part"
 FILE_KIND = "file"
 COARSE_NS, FINE_NS = 2_000_000_000, 50_000_000
-"""How long after a change a second one may leave the times of a file as they are: on file systems with whole seconds,
-and on others."""
+"""The time after a change during which a second change may leave the timestamps of a file the same: on file systems
+with whole seconds, and on others."""
 
 _SECOND_NS = 1_000_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -239,8 +239,8 @@ class CalledSymbol(msgspec.Struct, frozen=True, kw_only=True):
 
 class Callers(msgspec.Struct, frozen=True, kw_only=True):
     """The callers of the symbols that a name may mean. `untold` further calls share the name and have an unknown
-    target: `owners` counts them by likely owner, `places` lists the first, those likely of the symbols asked for before
-    others. `certain` is false if no call is certain though there may be some."""
+    target: `owners` counts them by likely owner, `places` lists the first of them, starting with likely calls of the
+    requested symbols. `certain` is false if no call is certain though there may be some."""
 
     certain: bool
     symbols: Sequence[CalledSymbol]
@@ -288,7 +288,7 @@ class FileInfo(NamedTuple):
     left_out: str
 
     def is_as(self, status: FileStatus) -> bool:
-        """Whether a file with this status certainly has the content of this row."""
+        """Whether a file with this status is certain to have the content of this row."""
         return self.status == status and status.settled(self.looked_ns)
 
 

@@ -1,4 +1,4 @@
-"""Questions to the tables that need no text search: the symbols that a name means, and files.
+"""Queries that need no text search: the symbols that a name means, and files.
 
 Definitions of one qualname in one file, such as overloads, are one symbol; so are a declaration in a C header and its
 definition. A name may be re-exported (`package.name` for a symbol that the package imports from one of its files) or
@@ -66,7 +66,7 @@ _CLASSES = ("class", "interface")
 _IMPORTED = "WHERE s.id IN (SELECT target FROM edges WHERE source = ? AND type IN ('imports', 'exports') AND name = ?)"
 _NAMED_SO = "WHERE s.qualname != '' AND s.id IN (SELECT target FROM edges WHERE name = ? AND name != '')"
 _Seen = set[tuple[int, tuple[str, ...]]]
-"""Symbols that were searched for a name already: classes and files may refer to each other in cycles."""
+"""The symbols already searched for a name. This ends cycles of classes or files that refer to each other."""
 
 
 def get_symbol(sql: Sql, ref: str) -> SymbolRow:
@@ -150,8 +150,8 @@ def locate_hit(sql: Sql, text: str, hit: FileHit) -> LocatedFile | None:
 
 
 def _find_traced(sql: Sql, text: str, path: str) -> SymbolRow | None:
-    """The function of the innermost frame. Of several of its name the one around the line, or the first: the line may
-    be that of another version."""
+    """The function of the innermost frame. If several functions have its name, the one around the line, or else the
+    first, because the line may belong to another version."""
     for frame, line, name in reversed(_FRAME.findall(text[:_MAX_TRACE])[-_MAX_FRAMES:]):
         place = "/" + frame.replace("\\", "/")
         if place.endswith(f"/{path}") or f"/{path}".endswith(place):

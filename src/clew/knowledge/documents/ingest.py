@@ -1,7 +1,7 @@
 """Ingestion of sources: files, pages, RFCs, papers and texts. Nothing is fetched: an address is only stored.
 
-An ingested source is unverified until a person verifies it. The same source again is not written twice; a changed one
-replaces the earlier one, but never one that a person verified: it is stored beside that.
+An ingested source is unverified until a person verifies it. An unchanged source is not written twice. A changed source
+replaces the earlier one, unless a person verified that one; then both are stored.
 """
 
 from __future__ import annotations

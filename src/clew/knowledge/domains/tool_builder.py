@@ -35,8 +35,8 @@ def method_tool(
     title: str = "",
     effects: Effects = READS,
 ) -> Tool:
-    """The tool that calls a method, or a function, with `part` of what is known as its first argument. The first
-    paragraph of the docstring is the description. Only a tool with a title is found by `ask`."""
+    """A tool that calls a method or function. Its first argument is the result of `part`, given the knowledge and the
+    caller. The first paragraph of the docstring is the description. `ask` finds only tools with a title."""
 
     async def call(ctx: ToolContext, **arguments: Any) -> Any:
         return render(await method(part(await known(), ctx.by), **arguments))
@@ -54,7 +54,7 @@ def method_tool(
 
 
 def add_withheld_note(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool, ...]:
-    """The same tools; below each result a note says when parts of the trail were left out for lack of consent."""
+    """The same tools, with a note below each result if parts of the trail were left out for lack of consent."""
     return tuple(_with_note(each, known) for each in tools)
 
 

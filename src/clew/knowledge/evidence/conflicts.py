@@ -156,8 +156,8 @@ def _conflict(kind: ConflictKind, subject: str, a: Node, b: Node, description: s
 
 
 def _use_differently(first: str, second: str) -> bool:
-    """Whether two claims say that one subject (the words before `uses`) uses different things, for one purpose where
-    both name one."""
+    """Whether two claims say that one subject (the words before `uses`) uses different things. If both name a purpose,
+    it must be the same one."""
     uses_a, uses_b = _used(first), _used(second)
     if not uses_a or not uses_b or not uses_a.isdisjoint(uses_b):
         return False

@@ -64,7 +64,8 @@ class CodeClaim(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def topic(self) -> str:
-        """Two claims of one kind and topic with different answers contradict each other."""
+        """The topic of the claim. Two claims of the same kind and topic with different answers contradict each
+        other."""
         return self.object if self.kind == "uses" else self.subject
 
     def contradicts(self, other: CodeClaim) -> bool:

@@ -90,7 +90,7 @@ def _source_of(node: Node, confidence: float) -> NodeSource:
 
 RECENT = timedelta(days=30)
 KEY_TERMS, MIN_KEY = 5, 6
-"""How many words of a source are looked for in an answer, and their least length."""
+"""The number of words of a source that are searched in an answer, and their minimum length."""
 _AUTHORITY = {NodeType.RFC: "authoritative", NodeType.DOCUMENTATION: "official docs"}
 _CITATION = lazy_pattern(r"(?<![\w\]])\[(\d{1,4})\]")
 """A number in brackets that is not an index such as `a[1]`."""

@@ -146,7 +146,7 @@ LITERATURE = Decay(days=365, least=0.3, warns_after=180, advice="check that it i
 
 
 class NodeFreshness(NamedTuple):
-    """Freshness from 0 to 1, and a warning for the reader where one is due."""
+    """Freshness from 0 to 1, and a warning for the reader if one is needed."""
 
     score: float
     warning: str = ""

@@ -21,7 +21,7 @@ MAX_RANGE = 200
 """Lines that one call explains."""
 NAME_SHOWN = 200
 _CLOSELY = 5_000
-"""With more changed lines, lines that occur again and again are left out of the comparison."""
+"""With more changed lines, lines that occur many times are left out of the comparison."""
 _BLAMED = lazy_pattern(rb"\^?([0-9a-f]{7,64}) (\d{1,9}) (\d{1,9})(?: \d+)?")
 
 

@@ -28,7 +28,8 @@ NEWEST = 20_000
 """Commits that are read of a repository, the newest ones."""
 MAX_BODY = 8_000
 MAX_FILES = 5_000
-"""Files of one commit that are stored: one that moves a whole tree says nothing of any file."""
+"""The most files of one commit that are stored. A commit that moves a whole tree carries no information on a single
+file."""
 LINES_SECONDS = 20.0
 TEXT_SECONDS = 2.0
 MAX_TEXT = 200
@@ -280,7 +281,8 @@ def _find(tags: Sequence[VersionTag], version: str) -> VersionTag | None:
 
 
 def _before(tags: Sequence[VersionTag], tag: VersionTag) -> VersionTag | None:
-    """The tag of the version before, of the same part of the repository; before a release, that of a release."""
+    """The tag of the previous version of the same part of the repository. Before a release, pre-releases are
+    skipped."""
     others = [each for each in tags if each.prefix == tag.prefix and each.key < tag.key]
     fitting = (each for each in others if tag.key.is_prerelease or not each.key.is_prerelease)
     return max(fitting, key=lambda each: each.key, default=None)

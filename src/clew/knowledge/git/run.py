@@ -1,5 +1,6 @@
 """Safe calls of git. Nothing that a repository configures is run: no hooks, pagers, filters, helpers or prompts. Git
-takes no locks, fetches nothing, and has a time limit. Its error messages are not passed on: they may quote files.
+takes no locks, fetches nothing, and has a time limit. Its error messages are not passed on, because they may quote
+files.
 
 The `.git` of an unpacked archive may point to any other repository on the machine. `find_objects` refuses one that
 does not point back to the folder, as that of a worktree or a submodule does. Commands on commits and contents run in an
@@ -27,11 +28,12 @@ from clew.trust import printable
 
 TIMEOUT = 60.0
 QUICK_SECONDS = 10.0
-"""Limit of commands that answer at once, unless git waits for something else, such as a pipe in place of a config."""
+"""The time limit of quick commands. They exceed it only if git waits for something else, such as a pipe in place of a
+config file."""
 LOG_SECONDS = 300.0
 """Limit of commands whose output is streamed."""
 STUCK_SECONDS = 300.0
-"""How long a command that did not answer in a folder is not tried there again."""
+"""The time for which a command that timed out in a folder is not tried there again."""
 MAX_ANSWER = 64_000_000
 MAX_PIECE = 1_000_000
 """Bytes of a piece between NULs that are passed on; a commit message may have any length."""
@@ -250,8 +252,8 @@ def find_objects(root: Path) -> Objects:
 
 @contextmanager
 def _apart(objects: Objects) -> Iterator[dict[str, str]]:
-    """The environment of an empty repository for one command. It is the user's home as well, so settings of the user do
-    not count."""
+    """The environment of an empty repository for one command. It also replaces the user's home folder, so that settings
+    of the user are ignored."""
     try:
         made = TemporaryDirectory(prefix="clew-git-", ignore_cleanup_errors=True)
     except OSError as error:

@@ -59,7 +59,7 @@ _ASKING_WORDS = """
     dropped delete deleted
 """
 _ASKING = frozenset(_ASKING_WORDS.split())
-"""Words of questions that say nothing of the subject: messages use others for the same."""
+"""Words of questions that do not belong to the subject. Commit messages express the same with other words."""
 
 
 class Database(Protocol):
@@ -219,7 +219,7 @@ class GitLog:
         return _delete(sql, "number >= ?", 0)
 
     def _reading(self) -> AbstractContextManager[Sql]:
-        """Creates the tables first in a file that is new."""
+        """A read transaction. In a new file, the tables are created first."""
         if self._era != self._store.era:
             with self._store.writing() as sql:
                 _prepare(sql)

@@ -1,7 +1,7 @@
 """The belief ledger: facts with their valid time, recorded time, source and trust. Records are only ever added. A later
-statement retires an earlier one on explicit evidence only: it says so, or it is a later version or date of the same
-source; otherwise both stay, and disagree. All of this is computed on reading, from the records that the reader may see,
-so inference deletes nothing and leaks nothing. Writing calls no model."""
+statement retires an earlier one only on explicit evidence: it says so, or it comes from a later version or date of the
+same source. Otherwise both stay and disagree. All of this is computed on reading, from the records that the reader may
+see, so that inference deletes nothing and leaks nothing. Writing calls no model."""
 
 from __future__ import annotations
 
@@ -138,7 +138,8 @@ def settle(beliefs: Sequence[Belief]) -> list[BeliefStanding]:
 
 
 def _stand(belief: Belief, beliefs: Sequence[Belief]) -> BeliefStanding:
-    """A belief until the first that retires it becomes valid; never, if that was before its own time."""
+    """The standing of a belief: it is valid until the first belief that retires it becomes valid. If that was before
+    its own time, it never was valid."""
     retiring = [other for other in beliefs if other is not belief and relate(other, belief) == "supersedes"]
     first = min(retiring, key=lambda other: (_begin(other.fact), other.id), default=None)
     if first is None or _begin(first.fact) >= _end(belief.fact):

@@ -295,7 +295,7 @@ def _is_release(text: str, words: int = 0) -> bool:
 
 
 def _kind_of(section: str, text: str) -> ChangeKind:
-    """By the label in front, else the heading above, else the first telling word."""
+    """The kind of a change, by the label in front of it, else by the heading above, else by the first telling word."""
     label = _LABEL.match(text)
     for said in (label[1] if label else "", section, text):
         for kind, words in _KINDS:

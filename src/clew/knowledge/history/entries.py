@@ -27,7 +27,7 @@ from clew.trail.store import Trail
 
 PROMOTED = "chronicle:promoted"
 NO_SESSION = "outside"
-"""The session of entries whose writer is in none."""
+"""The session of entries whose writer has no session."""
 MAX_LIMIT = 1_000
 MAX_NAME = 120
 _CONCURRENT = 50
@@ -118,7 +118,8 @@ def place_of_entry(entry: Node) -> str:
 
 
 def newest_first(nodes: Iterable[Node]) -> list[Node]:
-    """By the time at which it happened; decision records without a day come last, the highest number first."""
+    """The nodes by the time of their event, newest first. Decision records without a day come last, the highest number
+    first."""
 
     def rank(node: Node) -> tuple[datetime, int]:
         is_dated = node.timestamp is not None or "kind" not in node.metadata

@@ -23,7 +23,7 @@ from clew.knowledge.nodes.node_store import Node
 from clew.trail.store import Trail
 
 NEAR = 5
-"""Lines between two places that an entry about one still explains the other."""
+"""The largest number of lines between two places for which an entry about one still explains the other."""
 
 
 class LineExplanation(msgspec.Struct, frozen=True, kw_only=True):

@@ -44,8 +44,8 @@ MOST_REMOVED = 10_000
 CANDIDATES = 60
 """Hits among which the best are chosen."""
 NEXT, SECOND = 0.15, 0.10
-"""The share of the score of a neighbour that is added, and of the one beyond it. Chosen on memory_dev, where half or
-twice as much does nearly as well."""
+"""The share of a neighbour's score that is added to a score, and that of the next but one neighbour. Chosen on
+memory_dev, where half or twice as much does nearly as well."""
 _WEIGHTS = {"title": 1.5, "content": 1.0}
 """Weights of the words in the name and the content of a node: the content matters more than in other records."""
 _FOLLOWED_BY = EdgeType.FOLLOWED_BY.label
@@ -83,7 +83,7 @@ class NodeGraph:
     async def supersede(self, old: str, new: str) -> Node:
         """Mark a node as superseded by another, and return the old one as it is now. A second call changes nothing.
 
-        Raises NotFound for either, CycleRefused when the old one stands, however indirectly, in the place of the new.
+        Raises NotFound for either, CycleRefused if the old one supersedes the new one, directly or indirectly.
         """
         await self.get_node(new)
         await self.get_node(old)

@@ -126,11 +126,11 @@ def _context(domain: NodeDomain, node_type: NodeType, content: str, fields: Node
 
 
 _OF_BREADCRUMB = ("id", "session_id", "tags", "scopes", "verification", "trust")
-"""Fields that the breadcrumb itself has, or its context under another name."""
+"""Fields of a node that are stored in the breadcrumb itself, or in its context under another name."""
 _SHOWN = {"include": ["content"]}
-"""The field with the content: models read it, and the vector is made from it and the name."""
+"""The hints of a node: models see only the content, and the vector is made from the content and the name."""
 _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
-"""The same with a mark. It is the name of a field: only texts make up the vector."""
+"""The same hints with a mark. The mark is the name of a field, because only text values go into the vector."""
 
 
 def to_node(breadcrumb: Breadcrumb) -> Node:

@@ -114,9 +114,9 @@ def _is_part(row: SymbolRow) -> bool:
 
 
 def _score(need: Need, row: SymbolRow, hits: frozenset[str]) -> float:
-    """The share of a need that a component covers; 0 where its name does not name the thing, unless name and
-    description cover the whole need, and 0 for a thing of that kind with another purpose: `BaseModal` is any modal,
-    `ImageModal` one for images."""
+    """The share of a need that a component covers. It is 0 if the name of the component does not name the thing, unless
+    name and description cover the whole need. It is also 0 if the component has another purpose: `BaseModal` is any
+    modal, but `ImageModal` is one for images."""
     in_name = need.matched(terms_in(row.name))
     in_text = need.matched(terms_in(f"{row.doc} {row.path}"))
     worth = [_IN_NAME if name else _IN_TEXT * text for name, text in zip(in_name, in_text, strict=True)]
@@ -191,7 +191,7 @@ def _cut_use(file: FileText, line: int, name: str) -> str:
 
 
 def _ui_props(file: FileText, symbol: Symbol) -> Iterator[Prop]:
-    """The members of the type `…Props`, or else the names that the head takes apart."""
+    """The members of the type `…Props`, or else the names that are destructured in the head of the component."""
     owners = (f"{symbol.name}Props", "Props")
     members = [each for each in file.facts.symbols if each.qualname.rpartition(".")[0] in owners]
     if members:

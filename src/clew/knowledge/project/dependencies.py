@@ -105,7 +105,7 @@ class _Capability(msgspec.Struct, frozen=True):
         return package.name in known or re.sub(r"/v\d+$", "", package.name) in known
 
     def closeness(self, need: Need) -> float:
-        """The share of the need that a phrase for this capability covers, its head included."""
+        """The largest share of the need that a phrase for this capability covers. 0 if no phrase covers its head."""
         matches = [need.matched(terms_in(phrase)) for phrase in (self.name, *self.also)]
         return max((sum(matched) / len(matched) for matched in matches if matched[need.head]), default=0.0)
 

@@ -133,8 +133,8 @@ class ProjectFacts:
 
 
 def _score(each: IndexedFact, words: Mapping[int, float], total: float, asked: frozenset[str]) -> float:
-    """The share of the words that a fact has; 0 unless some word asks for facts of its kind, a stop word such as `need`
-    included."""
+    """The share of the words that a fact has. It is 0 unless a word, which may be a stop word such as `need`, asks for
+    facts of its kind."""
     if each.asked_by.isdisjoint(words) and asked.isdisjoint(each.asked_in):
         return 0.0
     held = sum(weight for term, weight in words.items() if term in each.asked_by or term in each.said)
@@ -142,7 +142,8 @@ def _score(each: IndexedFact, words: Mapping[int, float], total: float, asked: f
 
 
 def _depth(each: IndexedFact) -> tuple[bool, int]:
-    """Manifests at the top before those below it, and these before configuration of services."""
+    """The sort key of facts: top-level manifests first, then those in subfolders, then the configuration of
+    services."""
     return each.fact.path.startswith("."), each.fact.path.count("/")
 
 

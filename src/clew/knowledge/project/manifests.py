@@ -201,7 +201,8 @@ _SHAPES = {
 
 
 def _version_of(wanted: Any) -> str | None:
-    """The version beside the name of a package, or where else it comes from; None for what is no version."""
+    """The version that a manifest gives for a package, or else its git address or path. None if the value is not a
+    text."""
     given = table(wanted)
     said = given.get("version") or given.get("git") or given.get("path") or "" if given else wanted
     return said if isinstance(said, str) else None

@@ -131,7 +131,7 @@ def _find_part(file: ManifestFile, part: str, is_text: bool = False) -> int | No
 
 
 def _find_package(file: ManifestFile, stated: Statement) -> Iterator[Sign]:
-    """The tools that a package is, or is used with; only a package of the tool itself tells its version."""
+    """The tools that a package contains or belongs to. Only the tool's own package gives its version."""
     parts = stated.name.split("/")  # a package of Go may be a folder of the one that is known
     names = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
     for rule in (rule for name in names for rule in sign_rules().get(f"{ecosystem_of(file.path)}:{name}", ())):

@@ -21,13 +21,13 @@ class Formatter(Protocol):
     """Turns tools and calls into text for one family of models, and their text back into calls. Stateless."""
 
     def write(self, messages: Sequence[Message], tools: Sequence[ToolSpec]) -> Sequence[Message]:
-        """The conversation with tools, calls and results written as text. Text in messages and results cannot pass for
-        a call or a declaration."""
+        """The conversation with tools, calls and results written as text. Text in messages and results cannot be
+        mistaken for a call or a declaration."""
         ...
 
     def read(self, text: str) -> ParsedAnswer:
-        """The answer in parts. `write` and `read` fit: a call that was written is read as the same. Raises ModelError,
-        of the kind malformed, for a call that cannot be read."""
+        """Parse an answer. `read` is the inverse of `write`: it returns the same calls that were written. Raises
+        ModelError of the kind `malformed` for a call that cannot be parsed."""
         ...
 
     def safe_length(self, text: str) -> int:
@@ -48,14 +48,14 @@ def find_formatter(name: str) -> Formatter | None:
 
 
 def register_formatter(name: str, formatter: Formatter) -> None:
-    """Add a formatter for the models whose catalogue entry names it. Raises ConfigError for a name that is taken."""
+    """Add a formatter for the models whose catalogue entry names it. Raises ConfigError if the name is taken."""
     if name == "native" or _FORMATTERS.get(name, formatter) is not formatter:
         raise ConfigError(f"there is a formatter {name!r} already")
     _FORMATTERS[name] = formatter
 
 
 def join_turns(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages with neighbours of one role joined: the templates of small models want turns to alternate."""
+    """Join consecutive messages of the same role, because the templates of small models expect alternating turns."""
     joined: list[Message] = []
     for role, group in groupby(messages, key=lambda each: each.role):
         texts = [each.content for each in group if each.content]

@@ -1,6 +1,7 @@
-"""FunctionGemma's control tokens: declarations, calls and responses in its own notation, texts between `<escape>`.
+"""FunctionGemma's control tokens: declarations, calls and responses in its own notation, with texts between `<escape>`
+tokens.
 
-The notation has no way to write a control token inside a text: there its `<` becomes `‹`.
+The notation cannot escape a control token inside a text, so there its `<` becomes `‹`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _BARE_KEY = re.compile(r"[A-Za-z_$][\w$.-]*")
 _KEY = re.compile(r"\s*([^\s:{}\[\],<>][^:{}\[\],<>]*?)\s*:")
 _BARE = re.compile(r"[^,{}\[\]<]*")
 MAX_NODES = 500
-"""The most parts of a schema that are written."""
+"""The maximum number of parts of a schema that are written."""
 _TYPES = ("string", "number", "integer", "boolean", "array", "object")
 
 
@@ -67,8 +68,8 @@ def _declaration(tool: ToolSpec) -> str:
 
 
 class _SchemaWriter:
-    """Writes a JSON Schema in the notation: what that cannot say is left out, references are filled in. A schema that
-    refers to itself, or grows without end, is cut."""
+    """Writes a JSON Schema in the notation. Features that the notation cannot express are left out, and references are
+    resolved. A recursive or very large schema is truncated."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root
@@ -108,7 +109,7 @@ def _kind(schema: Mapping[str, Any], *, is_whole: bool) -> str:
 
 
 def _resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema without references and without choices: the first that is not null."""
+    """Resolve the references and the alternatives of a schema. Of alternatives, the first that is not null is taken."""
     for _ in range(MAX_DEPTH):
         if not isinstance(schema, dict):
             return {}
@@ -169,8 +170,8 @@ def _before(text: str, *tokens: str) -> str:
 
 
 def _calls(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Parse consecutive calls. Text after the last one is invented by the model, and ignored. The first mark has been
-    read."""
+    """Parse consecutive calls. Text after the last call is invented by the model and ignored. `text` starts after the
+    mark of the first call."""
     at = 0
     while True:
         head = _HEAD.match(text, at)
@@ -186,7 +187,7 @@ def _calls(text: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _read_object(text: str, at: int, depth: int) -> tuple[dict[str, Any], int]:
-    """The object whose brace is at `at`, and where it ends."""
+    """The object whose opening brace is at `at`, and the position of its end."""
     found: dict[str, Any] = {}
     at = _skip(text, at + 1)
     while not text.startswith("}", at):
@@ -237,7 +238,7 @@ def _read_value(text: str, at: int, depth: int) -> tuple[Any, int]:
 
 
 def _bare_value(word: str) -> Any:
-    """A number, true, false or null; anything else is a text that the model forgot to mark."""
+    """A number, true, false or null; anything else is a text that the model forgot to escape."""
     try:
         return json.loads(word, parse_constant=str)
     except ValueError:

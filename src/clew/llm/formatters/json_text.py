@@ -21,7 +21,7 @@ _BEGIN = re.compile(r"^[ \t]*(?:```(?:json)?[ \t]*\n[ \t]*)?(?=[\[{])", re.MULTI
 _MAYBE = re.compile(r"^[ \t]*(?:`{1,3}|```j\w{0,3}|```(?:json)?[ \t]*\n[ \t]*)?\Z", re.MULTILINE)
 _FENCE = re.compile(r"\s*(?:```\s*)?")
 MAX_TRIES = 32
-"""At so many places of an answer a call is looked for."""
+"""The maximum number of places in an answer that are checked for a call."""
 _FIELDS = {"tool", "arguments"}
 
 
@@ -56,8 +56,8 @@ def _turn(message: Message) -> Message:
 
 
 def _calls(text: str, at: int) -> tuple[tuple[str, dict[str, Any]], ...]:
-    """The calls in the JSON at a place; none where it is something else. Raises ModelError for JSON that begins like a
-    call and is not one."""
+    """The calls in the JSON at a position; empty if the JSON is not a call. Raises ModelError for broken JSON that
+    begins like a call."""
     try:
         found, end = json.JSONDecoder(parse_constant=_refuse).raw_decode(text, at)
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A model without tool calls of its own, that has them by a formatter."""
+"""Wraps a model without native tool calls, and adds them with a formatter."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FormattedModel:
         self._formatter = formatter
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
-        """As promised by `Model`. The ids of calls follow from the conversation."""
+        """See `Model.answer`. The ids of calls are derived from the conversation."""
         messages = join_turns(self._formatter.write(request.messages, request.tools))
         plain = msgspec.structs.replace(request, messages=messages, tools=())
         if not request.tools:
@@ -37,7 +37,7 @@ class FormattedModel:
 
 
 class _Shown:
-    """The streamed part of an answer: only text that is certainly no call."""
+    """Streams an answer: passes on only text that is certainly not part of a call."""
 
     def __init__(self, formatter: Formatter, on_text: OnText) -> None:
         self._formatter = formatter

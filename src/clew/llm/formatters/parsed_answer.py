@@ -1,4 +1,4 @@
-"""An answer in parts, as a formatter reads it."""
+"""An answer as parsed by a formatter."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ MAX_DEPTH = 32
 
 
 class ParsedAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The text before the first call, exactly as it came, and the calls: names and arguments."""
+    """The unchanged text before the first call, and the calls as names and arguments."""
 
     content: str
     calls: tuple[tuple[str, dict[str, Any]], ...] = ()
 
 
 def malformed(reason: str) -> ModelError:
-    """A call that cannot be read."""
+    """The error for a call that cannot be parsed."""
     return ModelError(
         "malformed", f"the model's call of a tool cannot be read: {reason}", retryable=True, hint="Ask again"
     )

@@ -24,7 +24,7 @@ from clew.llm.requests import FinishReason
 
 VERSION = "2026-10-21"
 MAX_ANSWER = 16_384
-"""Tokens of an answer where the caller sets no limit; the API wants one."""
+"""The token limit of an answer if the caller sets none; the API requires a limit."""
 _FINISHES: dict[str, FinishReason] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -84,7 +84,8 @@ class AnthropicMessages:
 
 
 def _mark_for_cache(body: Json) -> None:
-    """With tools there are further calls that begin alike: the provider keeps tools, instructions and conversation."""
+    """Mark tools, instructions and conversation for the provider's cache. A request with tools is followed by requests
+    with the same beginning."""
     body["cache_control"] = _CACHE
     body["tools"][-1]["cache_control"] = _CACHE
     if "system" in body:
@@ -104,7 +105,7 @@ def _closed(schema: Any) -> Any:
 
 
 def _messages_out(messages: tuple[Message, ...], request: WireRequest) -> list[Json]:
-    """The conversation. Results of tools and what the user says next are one message; an empty one is left out."""
+    """The conversation. Tool results and the user's next text are one message. Empty messages are left out."""
     found: list[Json] = []
     others = (each for each in messages if each.role != "system")
     for role, group in groupby(others, key=lambda each: "assistant" if each.role == "assistant" else "user"):
@@ -124,7 +125,7 @@ def _blocks_out(message: Message) -> list[Json]:
 
 
 def _answer_out(message: Message, request: WireRequest) -> list[Json]:
-    """An earlier answer: with its thoughts where it goes back to the provider that sent it."""
+    """An earlier answer. It includes the thoughts if it goes back to the provider that sent it."""
     calls = {
         each.id: {"type": "tool_use", "id": each.id, "name": request.names.there(each.name), "input": each.arguments}
         for each in message.tool_calls
@@ -139,7 +140,8 @@ def _answer_out(message: Message, request: WireRequest) -> list[Json]:
 
 
 def _accepted(blocks: list[Json]) -> list[Json]:
-    """The blocks of an answer that the API takes back: no blank text, no thought without a signature or at the end."""
+    """The blocks of an answer that the API accepts in a later request: without blank text, unsigned thoughts, and
+    thoughts at the end."""
     found = [each for each in blocks if not _is_blank(each) and not _is_unsigned(each)]
     while found and found[-1].get("type") in ("thinking", "redacted_thinking"):
         found.pop()
@@ -225,7 +227,7 @@ class AnthropicReader:
         self._count(message.usage)
 
     def start_block(self, index: int, block: Json) -> str:
-        """Take in a block, whole or just begun, and return its text."""
+        """Add a block, which is complete or just starts, and return its text."""
         self._blocks[index] = block
         self._measure.add_text(str(block.get("thinking") or ""))
         if given := block.get("input"):
@@ -264,7 +266,7 @@ class AnthropicReader:
         return piece if field == "text" else ""
 
     def _joined(self, index: int) -> Json:
-        """A block with all that came for it. The arguments of a tool stay text, which may be no JSON."""
+        """A block with all its deltas. Tool arguments stay text, because they may be invalid JSON."""
         block = dict(self._blocks[index])
         for (at, field), pieces in self._pieces.items():
             if at == index and field == "partial_json":
@@ -274,7 +276,7 @@ class AnthropicReader:
         return block
 
     def _count(self, usage: _AnthropicUsage | None) -> None:
-        """Later counts replace earlier ones: they are of the whole message."""
+        """Update the token counts. Later counts replace earlier ones, because they cover the whole message."""
         found = {} if usage is None else msgspec.structs.asdict(usage)
         self._usage |= {name: value for name, value in found.items() if value is not None}
 

@@ -23,8 +23,8 @@ from clew.llm.requests import FinishReason
 
 _FINISHES: dict[str, FinishReason] = {"length": "length", "content_filter": "refused"}
 _THOUGHTS = ("reasoning_content", "reasoning", "reasoning_details")
-"""Fields that servers put thoughts in. Those that came with a tool call go back with it, as servers that check them
-want."""
+"""Fields that servers put thoughts in. Thoughts of a tool call are sent back with the call, because some servers check
+them."""
 
 
 class ChatCompletions:
@@ -107,7 +107,7 @@ class _ToolCall(msgspec.Struct):
 
 
 class _ChatMessage(msgspec.Struct):
-    """A message, or what is new of one. Servers of models that think may send content in parts."""
+    """A message, or the delta of a message. Servers of reasoning models may send the content as a list of parts."""
 
     content: str | list[Json] | None = None
     refusal: str | None = None
@@ -202,8 +202,8 @@ class ChatReader:
         return text
 
     def _add_call(self, part: _ToolCall) -> None:
-        """Take in a call, or a fragment of one. A fragment with another id begins another call, since some servers
-        number all of them 0."""
+        """Add a call or a fragment of a call. A fragment with a new id starts another call, because some servers give
+        all calls the index 0."""
         index = part.index if part.index is not None else len(self._calls)
         at = self._by_index.get(index)
         if at is None or (part.id and part.id != self._calls[at].id and part.function.name):

@@ -8,8 +8,8 @@ from clew.llm.providers.response_limits import MAX_EVENT, MAX_EVENT_LINES, Respo
 
 
 async def read_events(pieces: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """The data of each event, its lines joined by line ends. Comments, names and ids are passed over, and so is an
-    event that the stream does not end. Raises ResponseTooLarge for an event that is too long."""
+    """Yield the data of each event, with its lines joined by newlines. Comments, names, ids and an unfinished last
+    event are ignored. Raises ResponseTooLarge for an event that is too long."""
     event = _EventBuffer()
     async for piece in pieces:
         for data in event.add(piece):
@@ -26,7 +26,7 @@ class _EventBuffer:
         self._lines = 0
 
     def add(self, piece: bytes) -> list[str]:
-        """The data of the events that a piece ends."""
+        """Add a piece, and yield the data of the events that it completes."""
         self._line += piece
         found: list[str] = []
         if b"\n" in piece:

@@ -1,4 +1,5 @@
-"""OpenAI's own protocol, the Responses API. OpenAI is told to store nothing: the trail is where conversations are."""
+"""OpenAI's own protocol, the Responses API. Requests tell OpenAI to store nothing, because the trail stores the
+conversations."""
 
 from __future__ import annotations
 
@@ -97,7 +98,7 @@ def _items_out(message: Message, request: WireRequest) -> list[Json]:
 
 
 def _item_text(item: Json) -> str:
-    """The text of an item, refusals too; empty for items that are no message."""
+    """The text of an item, including refusals; empty for items that are not messages."""
     content = item.get("content") if item.get("type") == "message" else ()
     parts = [each for each in content or () if isinstance(each, dict)]
     return "".join(str(each.get("text") or each.get("refusal") or "") for each in parts)
@@ -135,8 +136,8 @@ class _ResponsesEvent(msgspec.Struct):
 
 
 class ResponsesReader:
-    """Reads events of a stream. The last one holds the whole response; items that came before it stand in for an empty
-    output."""
+    """Reads events of a stream. The last event contains the whole response. If its output is empty, the items of
+    earlier events are used instead."""
 
     def __init__(self) -> None:
         self._measure = Measure()
@@ -160,7 +161,7 @@ class ResponsesReader:
         return ""
 
     def end(self, data: Any) -> None:
-        """Take in the whole response. Raises ProviderFailure for one that failed."""
+        """Process the whole response. Raises ProviderFailure for a failed response."""
         response = as_shape(data, _Response)
         if response.status == "failed" or response.error:
             raise ProviderFailure(0, data)
@@ -205,8 +206,8 @@ def _finish(response: _Response, items: list[Json], calls: list[WireCall]) -> Fi
 
 
 def _extra(items: list[Json]) -> Json:
-    """The items to send back: those of an answer with thoughts, which come encrypted since nothing is stored. None
-    where a thought led to nothing, since the API refuses such a thought."""
+    """The items to send back with the next request, if the answer has thoughts. Thoughts are encrypted, because OpenAI
+    stores nothing. Empty if no message or call follows the last thought, because the API refuses such items."""
     kept = [each for each in items if each.get("type") != "reasoning" or each.get("encrypted_content")]
     kinds = [each.get("type") for each in kept]
     thoughts = [at for at, kind in enumerate(kinds) if kind == "reasoning"]

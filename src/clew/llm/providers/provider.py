@@ -1,4 +1,4 @@
-"""A provider: where models answer, by which protocol, and where the key for it is."""
+"""A provider: its address, its protocol, and the location of its key."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ WISH = "provider"
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a provider. `preset` is the known provider that it is based on, or empty; without a `key` none is
-    sent."""
+    """The settings of a provider. `preset` is the known provider that it is based on, or empty. With an empty `key`, no
+    key is sent."""
 
     name: str
     kind: ProviderKind
@@ -33,8 +33,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Provider:
-    """A provider by the name of its table or preset. Raises ModelError for a name that there is not, a kind that there
-    is not, a table without an address, or an address that a variable gives with a query."""
+    """A provider by the name of its table or preset. Raises ModelError for an unknown name, an unknown kind, a table
+    without an address, or an address in a variable that has a query."""
     table = config.providers.get(name)
     if table is None and name not in shipped().providers:
         known = [*config.providers, *shipped().providers]
@@ -58,7 +58,8 @@ def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Prov
 
 
 def _usual_address(name: str, preset: Preset, environ: Mapping[str, str]) -> str:
-    """The address of a preset, or the one that the user's variable gives. Paths are added to it, so it has no query."""
+    """The address of a preset, or the address in the user's variable. It must not have a query, because paths are
+    appended to it."""
     given = environ.get(preset.address_variable, "")
     if any(each in given for each in "?#"):
         reason = f"the address of {name} in {preset.address_variable} has a query"
@@ -67,7 +68,8 @@ def _usual_address(name: str, preset: Preset, environ: Mapping[str, str]) -> str
 
 
 def _preset_name(name: str, table: ProviderConfig | None) -> str:
-    """Return the preset of a table: that of its kind, else that of its own name."""
+    """Return the preset of a table: the preset of its kind, else the preset with the table's name; empty if there is
+    none."""
     kind = name if table is None or table.kind == "openai-compatible" else table.kind
     return kind if kind in shipped().providers else ""
 
@@ -75,8 +77,8 @@ def _preset_name(name: str, table: ProviderConfig | None) -> str:
 def provider_wish(name: str, table: ProviderConfig, project: Path) -> Wish | None:
     """Return the wish of a table `[providers.NAME]`: the address that gets conversations, and the key sent with them.
 
-    None for a table that keeps the address and the key of its preset. Every other address waits for consent, one of
-    this machine too: another program may listen there.
+    None for a table that keeps the address and the key of its preset. All other addresses need consent, even on this
+    machine, because another program may listen there.
     """
     preset = shipped().providers.get(_preset_name(name, table))
     key = table.key or (preset.key if preset is not None else "")

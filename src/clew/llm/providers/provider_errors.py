@@ -1,4 +1,4 @@
-"""Whatever goes wrong with a provider, as one ModelError: one line, what to do next, and never a key in it."""
+"""Converts all errors of a provider to ModelError: one line and a hint, which never contain a key."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ _STATUS_OF_CODE = {
     "timeout_error": 504,
     "overloaded_error": 529,
 }
-"""The status that an error has by its code or type; an error within a stream has no status of its own."""
+"""Maps error codes and types to HTTP statuses, because an error inside a stream has no status."""
 _TOO_LONG_PHRASES = ("prompt is too long", "maximum context length", "reduce the length of the messages")
 _NO_CREDIT_PHRASES = ("credit balance is too low",)
-"""Some servers say by words alone that a prompt is too long, or that no credit is left."""
+"""Phrases that say that no credit is left. Some servers report this, or a prompt that is too long, only in words."""
 
 
 @contextmanager
 def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
-    """Raises ModelError for whatever a provider or the way to it does wrong. Answers of an unexpected shape fail in
-    many ways: only the reading of answers belongs in here."""
+    """Convert errors of a provider, or of the connection to it, to ModelError. Malformed answers raise many types of
+    errors, so only code that calls the provider and parses answers belongs inside this context manager."""
     import httpx2  # imported by the caller already
 
     try:
@@ -84,15 +84,15 @@ def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
 
 
 def unusable_environment(provider: Provider) -> ModelError:
-    """The error of a client that the variables of the environment keep from being opened. Their values may hold
-    passwords, and are not shown."""
+    """The error for an HTTP client that cannot be opened because of environment variables. Their values are not shown,
+    because they may contain passwords."""
     reason = f"{provider.name} cannot be called: the proxy or certificates that the environment names cannot be used"
     hint = "Check ALL_PROXY, HTTPS_PROXY, HTTP_PROXY and SSL_CERT_FILE; a proxy must be http:// or https://"
     return ModelError("config", reason, hint=hint)
 
 
 def _reported(error: ProviderFailure, provider: Provider, model: str, key: str) -> ModelError:
-    """The error that a provider reports, by its code, its words and its status."""
+    """The ModelError for an error that a provider reports, chosen by its code, its message and its status."""
     codes, words = _codes(error.body), _words(error.body)
     status = error.status or next(filter(None, map(_status_of, codes)), 0)
     said = f": {_line(words, key)}" if words.strip() else ""
@@ -152,7 +152,7 @@ def _malformed(provider: Provider, said: str) -> ModelError:
 
 
 def _excessive(provider: Provider, excess: ResponseTooLarge) -> ModelError:
-    """Not to be tried again: more of the same would come."""
+    """The error for an answer that is too large. It is not retryable, because a retry would give the same."""
     reason = f"{provider.name} answered more than can be taken: {excess}"
     return ModelError("malformed", reason, hint="Ask for less at once, or check base_url")
 
@@ -169,7 +169,7 @@ def _unreachable(provider: Provider) -> ModelError:
 
 
 def _is_own(provider: Provider) -> bool:
-    """Whether the user says where it answers, or runs it: its address may be wrong, while that of others is known."""
+    """Whether the user set the provider's address or runs the provider. Only then may the address be wrong."""
     preset = shipped().providers.get(provider.preset)
     return preset is None or provider.base_url != preset.base_url or is_loopback(provider.base_url)
 
@@ -179,27 +179,27 @@ def _key_hint(provider: Provider) -> str:
 
 
 def _inner(body: Any) -> Any:
-    """The object that reports the failure: some servers put it into `error`, or into `response.error`."""
+    """The error object of a body: some servers put it into `error`, or into `response.error`."""
     if isinstance(body, dict):
         return body.get("error") or body
     return body
 
 
 def _codes(body: Any) -> list[str]:
-    """The code of an error, then its type, which says less."""
+    """The code of an error, then its type, which is less specific."""
     inner = _inner(body)
     found = [inner.get(key) for key in ("code", "type")] if isinstance(inner, dict) else []
     return [str(each) for each in found if isinstance(each, str | int)]
 
 
 def _status_of(code: str) -> int:
-    """The status that a code stands for, or 0. Gateways send the status itself as the code."""
+    """The HTTP status for an error code, or 0. Gateways send the status itself as the code."""
     is_status = len(code) == 3 and code.isascii() and code.isdecimal() and code[0] in "45"
     return int(code) if is_status else _STATUS_OF_CODE.get(code, 0)
 
 
 def _words(body: Any) -> str:
-    """The provider's own words, where it sent any."""
+    """The provider's error message; empty if it sent none."""
     inner = _inner(body)
     found = inner.get("message") if isinstance(inner, dict) else inner
     return found if isinstance(found, str) else ""
@@ -210,7 +210,7 @@ def _mentions(words: str, phrases: tuple[str, ...]) -> bool:
 
 
 def _line(text: str, key: str) -> str:
-    """Words of strangers as part of one line: printable, short, without the key."""
+    """Clean untrusted text for use in one line: printable, short, without the key."""
     plain = mask_secrets(text.replace(key, MASK) if key else text)
     shown = " ".join("".join(each if each.isprintable() else " " for each in plain).split()).rstrip(".")
     return shown if len(shown) <= MAX_SAID else f"{shown[:MAX_SAID]}…"

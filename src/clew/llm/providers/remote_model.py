@@ -1,5 +1,5 @@
-"""A model behind a provider's API: one HTTP request a call, without retries, and nothing kept but the connection. The
-HTTP client is imported with the first call, in a thread."""
+"""A model behind a provider's API: one HTTP request per call, without retries, and without state except the connection.
+The HTTP client is imported with the first call, in a thread."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class WireModel:
         return f"WireModel({self.info.full_name})"
 
     async def answer(self, request: ModelRequest, *, on_text: OnText | None = None) -> ModelReply:
-        """See `Model`. An answer that is too long or too slow is a ModelError: see `response_limits`."""
+        """See `Model`. Also raises ModelError for an answer that is too long or too slow: see `response_limits`."""
         if not is_allowed:
             raise ModelError("config", "this process may not ask any model", hint="It is forbidden in tests")
         try:
@@ -81,8 +81,8 @@ class WireModel:
             raise response_limits.took_too_long(self.provider.name) from None
 
     async def list_models(self, *, seconds: float) -> tuple[str, ...]:
-        """The models that the provider lists, without cost; none where it has no list. Raises ModelError where it does
-        not answer in time, or does not accept the key."""
+        """The models that the provider lists, free of charge; empty if the provider has no list. Raises ModelError if
+        the provider does not answer in time or does not accept the key."""
         if not is_allowed:
             raise ModelError("config", "this process may not ask any model", hint="It is forbidden in tests")
         client = await self._opened()
@@ -152,7 +152,7 @@ class WireModel:
     async def _send(
         self, client: httpx2.AsyncClient, body: dict[str, object], told: _Told, on_text: OnText | None
     ) -> ProviderReply:
-        """The reply to one request. Errors of `on_text` are its own, and pass as they are."""
+        """The reply to one request. Errors of `on_text` are not converted."""
         url = f"{self.provider.base_url.rstrip('/')}/{self._format.path}"
         content, kind = _encoded(body), {"content-type": "application/json"}
         with told():
@@ -194,8 +194,8 @@ class WireModel:
 
 
 def _open_client(provider: Provider, headers: dict[str, str]) -> httpx2.AsyncClient:
-    """A client without redirects, which could carry the key elsewhere. Raises ModelError where the proxy or the
-    certificates that the environment names cannot be used."""
+    """A client without redirects, which could carry the key elsewhere. Raises ModelError if the proxy or the
+    certificates from the environment cannot be used."""
     import httpx2
 
     timeout = httpx2.Timeout(provider.timeout_seconds, connect=min(provider.timeout_seconds, CONNECT_SECONDS))
@@ -208,7 +208,8 @@ def _open_client(provider: Provider, headers: dict[str, str]) -> httpx2.AsyncCli
 
 
 def _encoded(body: dict[str, object]) -> bytes:
-    """The body of a request. Raises ModelError for one that JSON cannot hold: the provider would never take it."""
+    """The body of a request. Raises ModelError for a body that JSON cannot represent, which no provider would
+    accept."""
     try:
         return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     except UnicodeEncodeError:
@@ -244,7 +245,8 @@ def _listed(content: bytes) -> tuple[str, ...]:
 
 
 def _call_of(call: WireCall, names: ToolNames) -> ToolCall:
-    """Raises ModelError for a call without a name, and for arguments that are no JSON object."""
+    """Convert a tool call. Raises ModelError for a call without a name, and for arguments that are not a JSON
+    object."""
     if not call.name.strip():
         raise ModelError("malformed", "the model called a tool without a name", retryable=True, hint="Ask again")
     try:
@@ -259,7 +261,8 @@ def _call_of(call: WireCall, names: ToolNames) -> ToolCall:
 
 
 def _extra_of(reply: ProviderReply, provider: Provider) -> dict[str, object]:
-    """The extra of a reply, with the provider that it goes back to; empty for one that no trail can hold."""
+    """The extra of a reply, with the name of the provider that it must go back to; empty if the trail cannot store
+    it."""
     if not reply.extra:
         return {}
     extra = {"provider": provider.name, **reply.extra}

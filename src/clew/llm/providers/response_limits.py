@@ -1,5 +1,5 @@
-"""Limits of a provider response: bytes, length of an event, text and arguments. No answer fills the memory or delays
-others."""
+"""Limits of a provider response: bytes, length of an event, text and arguments. They keep an answer from filling the
+memory or delaying others."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ MAX_EVENT = 4_000_000
 MAX_EVENT_LINES = 1_000
 """Lines of one event."""
 MAX_TEXT = 2_000_000
-"""Characters of the text of an answer, and of what the model thought."""
+"""Characters of the text of an answer, including the model's thoughts."""
 MAX_ARGUMENTS = 1_000_000
 """Characters of the arguments of all the tools that an answer asks for."""
 MAX_SECONDS = 15 * 60.0
 """The total seconds of one call, even for a steady stream."""
 MAX_RETRY_AFTER = 3600.0
-"""Seconds that a provider may ask to wait; one that asks for more is tried after these."""
+"""The maximum seconds to wait for a provider that sends Retry-After; longer waits are cut to this."""
 PLAIN = {"accept-encoding": "identity"}
 """Headers of each request: a compressed answer could expand without limit."""
 
 
 class ResponseTooLarge(Exception):
-    """A provider sent more than it may. The text says what of."""
+    """A provider exceeded a limit. The message names the limit."""
 
 
 def check_encoding(headers: Mapping[str, str]) -> None:
@@ -36,7 +36,7 @@ def check_encoding(headers: Mapping[str, str]) -> None:
 
 
 async def bounded(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The pieces of a response. Raises ResponseTooLarge where they are too long together."""
+    """The pieces of a response. Raises ResponseTooLarge if their total size exceeds the limit."""
     total = 0
     async for piece in pieces:
         total += len(piece)
@@ -68,6 +68,6 @@ class Measure:
 
 
 def took_too_long(provider: str) -> ModelError:
-    """The error of a call that never ended."""
+    """The error for a call that exceeds `MAX_SECONDS`."""
     reason = f"{provider} had not finished its answer after {MAX_SECONDS / 60:g} minutes"
     return ModelError("timeout", reason, hint="Ask for less at once, or choose another model")

@@ -13,8 +13,8 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class ToolNames:
-    """Tool names as providers allow them, and back: letters, digits, `_` and `-`, at most 64. Two tools never share a
-    name."""
+    """Maps tool names to names that providers allow, and back: letters, digits, `_` and `-`, at most 64 characters. The
+    mapping is unique."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._there: dict[str, str] = {}
@@ -34,6 +34,6 @@ class ToolNames:
 
 
 def names_of(messages: Iterable[Message], tools: Iterable[ToolSpec]) -> ToolNames:
-    """The names of all tools that a request speaks of."""
+    """The names of all tools that a request mentions."""
     said = (name for each in messages for name in (each.name, *(call.name for call in each.tool_calls)) if name)
     return ToolNames([*(tool.name for tool in tools), *said])

@@ -26,8 +26,8 @@ class WireCall(msgspec.Struct, kw_only=True):
 
 
 class ProviderReply(msgspec.Struct, kw_only=True):
-    """A complete reply. `input_tokens` counts cached tokens and tokens written to the provider's cache. `extra` goes
-    back to the same provider with the next request, unread by Clew."""
+    """A complete reply. `input_tokens` counts cached tokens and tokens written to the provider's cache. `extra` is
+    opaque data that goes back to the same provider with the next request."""
 
     text: str
     calls: list[WireCall]
@@ -52,7 +52,7 @@ class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def temperature(self) -> float | None:
-        """The temperature to send; None for models that think, which refuse one at their makers' APIs."""
+        """The temperature to send; None for reasoning models, because the APIs of their makers refuse a temperature."""
         return None if "thinking" in self.info.capabilities else self.asked.temperature
 
     def kept(self, message: Message) -> Json:
@@ -64,21 +64,21 @@ class StreamReader(Protocol):
     """Puts a streamed reply together."""
 
     def add(self, data: Any) -> str:
-        """Take in the data of one event and return the new text in it. Raises ProviderFailure for an error event, and
+        """Process the data of one event, and return the new text in it. Raises ProviderFailure for an error event, and
         ResponseTooLarge."""
         ...
 
     def finish(self) -> ProviderReply:
-        """The reply. Raises ValueError for a stream that ended before its reply did."""
+        """The reply. Raises ValueError if the stream ended before the reply was complete."""
         ...
 
 
 class WireFormat(Protocol):
-    """One protocol. All readers raise ValueError, or an error of msgspec, for data of another shape."""
+    """One protocol. All readers raise ValueError, or an error of msgspec, for malformed data."""
 
     path: str
     models_path: str
-    """Where the provider lists its models."""
+    """The path of the provider's list of models."""
 
     def headers(self, key: str) -> dict[str, str]: ...
 
@@ -90,7 +90,7 @@ class WireFormat(Protocol):
 
 
 class ProviderFailure(Exception):
-    """An error that a provider reported: by a status, or by an event of a stream, whose `status` is 0."""
+    """An error that a provider reported by its HTTP status or by an event of a stream. For an event, `status` is 0."""
 
     def __init__(self, status: int, body: Any, retry_after: str = "") -> None:
         super().__init__(status)
@@ -100,7 +100,8 @@ class ProviderFailure(Exception):
 
 
 def read_json(text: str | bytes) -> Any:
-    """Decoded JSON. Raises ValueError. The standard library takes halves of surrogate pairs, which providers send."""
+    """Decoded JSON. Raises ValueError. It uses the standard library, which accepts lone surrogates; some providers send
+    them."""
     try:
         return json.loads(text)
     except RecursionError:
@@ -126,15 +127,15 @@ def dump_arguments(arguments: Json) -> str:
 
 
 def object_schema(schema: Json) -> Json:
-    """The schema of a tool as it is, with the two keys that all providers want."""
+    """The schema of a tool, completed with `type` and `properties`, which all providers require."""
     return {"type": "object", "properties": {}, **schema}
 
 
 def storable(text: str) -> str:
-    """Text without halves of surrogate pairs, which no trail can hold."""
+    """Replace lone surrogates in a text, because the trail cannot store them."""
     return text.encode("utf-8", "replace").decode()
 
 
 def is_same(message: Message, text: str, call_ids: list[str]) -> bool:
-    """Whether a message still says what its stored extra says."""
+    """Whether a message still has the text and the calls of its stored extra."""
     return storable(text) == message.content and call_ids == [each.id for each in message.tool_calls]

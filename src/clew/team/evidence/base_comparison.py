@@ -1,5 +1,5 @@
-"""The comparison of tests with the base commit: tests that were deleted, newly skipped or weakened, and settings of
-checks that were changed. Nothing is run."""
+"""The comparison of tests with the base commit: deleted, newly skipped and weakened tests, and changed settings of
+checks. It runs nothing."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _may_hold_tests(path: str) -> bool:
 
 
 def _weaker(before: FoundTest, after: FoundTest) -> str:
-    """The way in which a test asks less than before; empty if it does not."""
+    """How a test was weakened; empty if it was not."""
     if after.is_skipped and not before.is_skipped:
         return "is skipped now"
     if after.asserts < before.asserts:
@@ -95,7 +95,7 @@ def _weaker(before: FoundTest, after: FoundTest) -> str:
 def _new_skips(
     before: Mapping[str, Mapping[str, FoundTest]], after: Mapping[str, Mapping[str, FoundTest]]
 ) -> list[str]:
-    """New tests that are skipped, or that assert nothing, prove nothing."""
+    """New tests that prove nothing, because they are skipped or assert nothing."""
     known = {test.body for tests in before.values() for test in tests.values()}
     return [
         f"{path}: the new test {name} {'is skipped' if test.is_skipped else 'asserts nothing'}"
@@ -109,7 +109,7 @@ def _new_skips(
 
 
 def _changed_settings(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Settings that decide what checks find, where they were changed."""
+    """Changed settings that influence what checks find."""
     for path in sorted({*old, *new}):
         before, after = old.get(path, ""), new.get(path, "")
         name = path.rpartition("/")[2]
@@ -162,7 +162,7 @@ def _sections(name: str, text: str) -> Any:
 
 
 def _hooks(text: str) -> set[str]:
-    """The names that a conftest.py defines and by which pytest decides what runs and passes."""
+    """The hooks that a conftest.py defines and that influence which tests run and pass."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

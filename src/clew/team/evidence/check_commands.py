@@ -28,13 +28,13 @@ Report = Literal["recorded", "go", "jest", "mocha", "cargo", "tap", "unittest", 
 
 LINT: tuple[ToolCategory, ...] = ("linter", "formatter", "type_checker")
 MAX_PATHS = 400
-"""More changed files than this are checked by way of the whole project."""
+"""If more files than this have changed, the whole project is checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCommand:
-    """One command. `report` is the form of its test report, which it writes to $CLEW_REPORT or
-    prints, or which the host of the tests records."""
+    """One command. `report` is the format of its test report. The command writes the report to $CLEW_REPORT or prints
+    it, or the test host records it."""
 
     tool: str
     category: ToolCategory
@@ -63,7 +63,7 @@ _LINT_COMMANDS: dict[tuple[str, ToolCategory], str] = {
     ("swift-format", "formatter"): "swift-format lint --strict -r {path}",
     ("golangci-lint", "linter"): "golangci-lint run --out-format line-number",
 }
-"""Commands that differ from those of the table of tools: they only look, and print one finding a line."""
+"""Commands that replace those of the table of tools: they change nothing and print one finding per line."""
 
 _TEST_COMMANDS: dict[str, tuple[str, Report]] = {
     "pytest": ("pytest -q -p no:cacheprovider -p pytest_recorder {path}", "recorded"),
@@ -95,8 +95,8 @@ def _scan(root: str, category: ToolCategory) -> Sequence[DiscoveredTool]:
 
 
 def lint_command(tool: DiscoveredTool, files: Sequence[str]) -> CheckCommand | None:
-    """The command of a linter, formatter or type checker for some files, or for all where none are given. None if no
-    file is for it."""
+    """The command of a linter, formatter or type checker for these files, or for all files if the list is empty. None
+    if the tool handles none of the files."""
     known = known_tools().get(tool.name)
     pattern = _LINT_COMMANDS.get((tool.name, tool.category)) or (known.run.get(tool.category, "") if known else "")
     if tool.source == "user_choice" or not pattern:
@@ -110,7 +110,7 @@ def lint_command(tool: DiscoveredTool, files: Sequence[str]) -> CheckCommand | N
 
 
 def runner_command(tool: DiscoveredTool, files: Sequence[str]) -> CheckCommand:
-    """The command of a test runner for some test files, or for all tests where none are given."""
+    """The command of a test runner for these test files, or for all tests if the list is empty."""
     pattern, form = _TEST_COMMANDS.get(tool.name, (tool.run_command.removeprefix("npx "), "none"))
     if tool.source == "user_choice" and tool.name not in _TEST_COMMANDS:
         pattern, form = tool.run_command, "none"

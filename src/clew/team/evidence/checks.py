@@ -55,7 +55,7 @@ SHELL = "shell"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckRequest:
-    """One check. `run` is the id of the request, `base_commit` the commit that changes are compared with."""
+    """One check. `run` is the id of the request. Changes are compared with `base_commit`."""
 
     session: str
     pipeline: str
@@ -142,7 +142,7 @@ def describe_subject(request: CheckRequest, tree: WorkTree, commit: str, tree_ha
 
 
 def read_versions(tree: WorkTree, commit: str, paths: Sequence[str]) -> dict[str, str]:
-    """The text of some files in a commit; those that it lacks, and long ones, are left out."""
+    """The texts of these files in a commit. Files that are missing or too long are left out."""
     asked = "".join(f"{commit}:{path}\n" for path in paths if "\n" not in path).encode(errors="replace")
     names = [path for path in paths if "\n" not in path]
     sizes = tree.git.run(["cat-file", "--batch-check=%(objecttype) %(objectsize)"], stdin=asked).stdout.splitlines()
@@ -166,7 +166,8 @@ class _ToolKinds:
 async def _find_commands(
     subject: CheckSubject, tools: CheckTools, setup: CommandSetup
 ) -> tuple[list[CheckCommand], list[str], _ToolKinds]:
-    """The commands of a check, the reasons for those that cannot run, and what the project has."""
+    """The commands of a check, the reasons why other commands cannot run, and whether the project has tests and
+    linters."""
     request, project = subject.request, subject.tree.project
     commands: list[CheckCommand] = []
     has_tests = has_linters = False
@@ -282,8 +283,8 @@ def _environment(check: CheckCommand, tools: CheckTools, setup: CommandSetup) ->
 
 
 def _find_loaded(subject: CheckSubject, imported: Path) -> tuple[str, ...]:
-    """The changed files that a test run loaded: as its Python processes recorded, else as its tests import or name
-    them."""
+    """The changed files that a test run loaded, as recorded by its Python processes. Without such a record, the changed
+    files that its tests import or name."""
     project = os.path.realpath(subject.tree.project)
     names: set[str] = set()
     for file in imported.glob("*.json") if imported.is_dir() else ():

@@ -1,5 +1,5 @@
 """Test files and the tests in them, read without running anything: names, assertions, skip markers and parameter sets.
-Python is parsed; other languages are read by the forms in which their test frameworks write tests."""
+Python is parsed; other languages are matched with the patterns of their test frameworks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class FoundTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Form:
-    """How a language writes tests: a pattern that begins one, with its name, and patterns within it."""
+    """The syntax of tests in a language: a pattern for the start and the name of a test, and patterns for its
+    contents."""
 
     begin: re.Pattern[str]
     asserts: re.Pattern[str]
@@ -123,7 +124,8 @@ def _python_test(function: ast.FunctionDef | ast.AsyncFunctionDef, owner: str, *
 
 
 def _assertion(node: ast.AST) -> str:
-    """`exact` for an assertion of equality or of an error, `loose` for another, empty for none or a trivial one."""
+    """The kind of an assertion: `exact` for one of equality or of an error, `loose` for others; empty if the node is
+    not an assertion, or a trivial one."""
     if isinstance(node, ast.Assert):
         if _is_trivial(node.test):
             return ""

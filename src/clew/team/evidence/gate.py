@@ -1,5 +1,5 @@
-"""The completion gate: a claim that a task is done is accepted only with receipts of this run for exactly this tree. It
-is pure: all that it needs to know is in its arguments. Every reason is one plain sentence."""
+"""The completion gate: a claim that a task is done is accepted only with receipts of this run for exactly this tree.
+The gate is a pure function of its arguments. Every reason is one plain sentence."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class TaskReview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CompletionClaim(msgspec.Struct, frozen=True, kw_only=True):
-    """A claim that a pipeline is done, with the commit that was made for it."""
+    """A claim that a pipeline is done, with the commit of its work."""
 
     session: str
     pipeline: str
@@ -42,10 +42,10 @@ class CompletionClaim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GateState(msgspec.Struct, frozen=True, kw_only=True):
-    """The facts that a claim is compared with. `recorded` has the digest of each receipt by its id, as the responses of
-    the tools runner carry them; `requests` are the check requests of this pipeline. `commit` and `tree` are those of
-    the pipeline's branch now, and `changed_at` is the time of its last commit. `checks` are the commands that the plan
-    demands. `waived` names kinds of evidence that the user chose to do without."""
+    """The facts that a claim is compared with. `recorded` maps receipt ids to their digests, as the tools runner
+    recorded them in its responses. `requests` are the check requests of this pipeline. `commit` and `tree` are the
+    current ones of the pipeline's branch, and `changed_at` is the time of its last commit. `checks` are the commands
+    that the plan demands. `waived` names kinds of evidence that the user chose to do without."""
 
     session: str
     pipeline: str
@@ -65,7 +65,7 @@ class GateState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Verdict(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision about a claim. `notes` are not reasons to refuse it."""
+    """The decision about a claim. `notes` are remarks that do not affect the decision."""
 
     accepted: bool
     reasons: tuple[str, ...] = ()
@@ -73,8 +73,8 @@ class Verdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def accept(claim: CompletionClaim, receipts: Sequence[CheckReceipt], state: GateState) -> Verdict:
-    """Decide whether a claim is proven. Receipts that are not of this run or not of this tree are refused, not
-    ignored, if the claim names them."""
+    """Decide whether a claim is proven. A receipt of another run or another tree is not ignored: it is a reason to
+    refuse the claim."""
     reasons = [
         *_check_claim(claim, state),
         *(reason for receipt in receipts for reason in _check_receipt(receipt, claim, state)),
@@ -138,7 +138,7 @@ def _check_tests(receipt: CheckReceipt, state: GateState) -> Iterator[str]:
 
 
 def _check_coverage(claim: CompletionClaim, receipts: Sequence[CheckReceipt], state: GateState) -> Iterator[str]:
-    """Whether the receipts together prove what they have to."""
+    """Yield the reasons why the receipts together do not cover all required checks."""
     kinds = {receipt.kind for receipt in receipts}
     if not receipts and not (state.waived >= {"lint", "test"}) and (state.has_tests or state.has_linters):
         yield "There is no receipt at all."

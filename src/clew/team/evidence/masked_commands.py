@@ -41,7 +41,7 @@ _LAST = re.compile(r"(?:;|\n)\s*(?P<last>[^;\n]+)$")
 
 
 def find_mask(command: str) -> str:
-    """The way in which a command hides a failure, as the end of a sentence; empty if it does not."""
+    """How a command hides a failure, worded as the end of a sentence; empty if it does not."""
     plain = _as_the_shell_reads(command)
     for pattern, reason in _MASKS:
         if pattern.search(plain):
@@ -54,8 +54,8 @@ def find_mask(command: str) -> str:
 
 
 def _as_the_shell_reads(command: str) -> str:
-    """A command without comments, and without the operators in quotes, which are plain text for the shell. The words in
-    quotes stay: an option in quotes is an option. So does all of a script for `sh -c`, and of a command in `$(…)`."""
+    """The command without comments and without quoted operators, which are plain text for the shell. Quoted words stay,
+    because a quoted option is still an option. Scripts for `sh -c` and commands in `$(…)` stay complete."""
     if re.search(r"\b(?:ba|z|da)?sh\s+-\w*c\b|\beval\b", command):
         return command.replace("'", " ").replace('"', " ")
     plain = _QUOTED.sub(_without_operators, command)

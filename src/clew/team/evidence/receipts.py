@@ -22,8 +22,8 @@ Severity = Literal["error", "warning"]
 
 
 class TestCounts(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Tests of a run, and tests that were deleted or weakened against the base commit. `is_counted` says that a report
-    of the runner was read; without it only the exit code is known."""
+    """Counts of the tests of a run, and of tests that were deleted or weakened since the base commit. If `is_counted`
+    is false, the runner left no readable report and only its exit code is known."""
 
     __test__ = False
 
@@ -49,10 +49,10 @@ class CodeIssue(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class CheckReceipt(msgspec.Struct, frozen=True, kw_only=True):
-    """The proof that a command ran. `run` is the request that it answers, `tree` the git tree that was tested.
-    `changed_tree` says that the command itself changed tracked files. `imported` are changed files that the tests
-    loaded, `test_changes` describe tests that were deleted or weakened, in words. `problem` says why the report of the
-    tests cannot be believed."""
+    """The proof that a command ran. `run` is the id of the check request, `tree` the git tree that was tested.
+    `changed_tree` says whether the command itself changed tracked files. `imported` are the changed files that the
+    tests loaded. `test_changes` describe deleted and weakened tests in words. `problem` says why the test report cannot
+    be trusted."""
 
     id: str
     session: str
@@ -101,7 +101,7 @@ def hash_log(log: str) -> str:
 
 
 def bounded_log(stdout: str, stderr: str) -> str:
-    """Output as text without invisible characters and secrets; the middle of a long one is left out."""
+    """The output as text, without invisible characters and secrets. The middle of a long output is left out."""
     text = mask_document(clean(f"{stdout}\n{stderr}".strip()))
     if len(text) <= MAX_LOG:
         return text

@@ -17,16 +17,16 @@ MAX_BYTES = 500_000
 _SOURCES = ("src/", "lib/")
 _IMPORT = re.compile(r"""(?:\bfrom\s+|\bimport\s*\(?\s*|\brequire\s*\(\s*|\bmock\(\s*)['"](?P<path>[^'"]+)['"]""")
 _GENERAL = frozenset(("index", "main", "mod", "lib", "utils", "types", "__init__", "__main__", "app", "test", "tests"))
-"""Names of modules that say nothing about which one is meant."""
+"""Module names that are too general to identify a module."""
 
 
 def is_code(path: str) -> bool:
-    """Whether tests can load a file: a source file of a programming language that is no test."""
+    """Whether a file is code that tests can load: a source file of a programming language that is not a test itself."""
     return bool(language_by_extension(path)) and not is_test_file(path) and not path.endswith((".md", ".sh", ".tf"))
 
 
 def find_covering(root: str, changed: Sequence[str]) -> tuple[str, ...]:
-    """The test files that cover some changed files; none if nothing can be said."""
+    """The test files that cover the changed files, as far as imports and names show; may be empty."""
     files = walk_files(root)
     tests = [path for path in files if is_test_file(path) and not path.endswith("conftest.py")]
     own = {path for path in changed if path in set(tests)}
@@ -37,7 +37,7 @@ def find_covering(root: str, changed: Sequence[str]) -> tuple[str, ...]:
 
 
 def covered_by(test: str, changed: Sequence[str], files: Sequence[str], texts: _Texts) -> tuple[str, ...]:
-    """The changed files that a test file imports, directly or through other modules, or names."""
+    """The changed files that a test file names or imports, directly or through other modules."""
     if test.endswith(".py"):
         reached = _reach_python(test, files, texts)
         return tuple(path for path in changed if path in reached)
@@ -72,7 +72,7 @@ class _Texts:
 
 
 def _reach_python(start: str, files: Sequence[str], texts: _Texts) -> set[str]:
-    """The modules of the project that a module imports, directly or not."""
+    """The modules of the project that a module imports, directly or indirectly."""
     modules = python_modules(files)
     reached: set[str] = set()
     waiting = [start]
@@ -130,7 +130,7 @@ def _imports(path: str, texts: _Texts) -> list[str]:
 
 
 def _names(test: str, path: str, texts: _Texts) -> bool:
-    """Whether a test imports a file by its path, or names it by a word that is not general."""
+    """Whether a test imports a file by its path, or mentions its name, if the name is specific enough."""
     stem = os.path.basename(path).rpartition(".")[0]
     for match in _IMPORT.finditer(texts[test]):
         named = os.path.normpath(os.path.join(os.path.dirname(test), match["path"]))
@@ -140,7 +140,7 @@ def _names(test: str, path: str, texts: _Texts) -> bool:
 
 
 def loaded_statically(root: str, changed: Sequence[str]) -> tuple[str, ...]:
-    """The changed files that some test file imports or names, and changed test files."""
+    """The changed files that any test file imports or names, and the changed test files themselves."""
     files = walk_files(root)
     texts = _Texts(root)
     code = [path for path in changed if is_code(path)]

@@ -45,7 +45,7 @@ class TestOutcome:
 
 class ParsedReport(msgspec.Struct, frozen=True, kw_only=True):
     """Counts and failures of a run. Without a readable report nothing is counted. `problem` says why the report cannot
-    be believed."""
+    be trusted."""
 
     counts: TestCounts
     failures: tuple[TestFailure, ...] = ()
@@ -53,7 +53,7 @@ class ParsedReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_report(form: Report, report: Path, stdout: str, stderr: str) -> ParsedReport:
-    """Read the report of a test run; from its file, or from what it printed."""
+    """Read the report of a test run, from the report file or from the output, depending on `form`."""
     outcomes: list[TestOutcome] | None
     announced: int | None = None
     match form:
@@ -197,7 +197,7 @@ def _read_go(stdout: str) -> list[TestOutcome] | None:
 
 
 def _by_lines(text: str, pattern: re.Pattern[str], states: Mapping[str, str]) -> list[TestOutcome] | None:
-    """One test a line; None if no line is one."""
+    """Read a report with one test per line; None if no line matches."""
     matches = [match for line in text.splitlines() if (match := pattern.match(line))]
     found = [
         TestOutcome(

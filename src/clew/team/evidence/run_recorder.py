@@ -22,13 +22,12 @@ _MODULES = {
     f"{PLUGIN}.py": f"{PLUGIN}.py",
     "recorder_host.py": "recorder_host.py",
 }
-"""The files that a check needs, and their names there."""
+"""Maps the modules that a check needs to their file names in its folder."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckFolders:
-    """The temporary folders of one check: `scratch` for what commands write, `modules` for files that they can only
-    read."""
+    """The temporary folders of one check: commands can write to `scratch`, and only read from `modules`."""
 
     scratch: Path
     modules: Path
@@ -38,7 +37,7 @@ class CheckFolders:
         return self.scratch / "imported"
 
     def variables(self, python_path: str) -> dict[str, str]:
-        """The variables by which Python loads the modules."""
+        """The environment variables that make Python load the modules."""
         path = f"{self.modules}:{python_path}".rstrip(":")
         return {"PYTHONPATH": path, FOLDER: str(self.imported)}
 

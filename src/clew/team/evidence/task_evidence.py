@@ -12,8 +12,8 @@ MAX_COMMAND = 160
 
 
 class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The evidence for a task: its claim, the receipts and the verdict. `progress` says how far a task is that is not
-    finished; its verdict is about the work so far."""
+    """The evidence for a task: its claim, the receipts and the verdict. For an unfinished task, `progress` describes
+    its state, and the verdict applies to the work so far."""
 
     task: str
     title: str = ""
@@ -24,7 +24,7 @@ class TaskEvidence(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RepeatedCommand(msgspec.Struct, frozen=True, kw_only=True):
-    """A command that was run again. `difference` is empty if the result is the recorded one."""
+    """A command that was run again. `difference` is empty if the result equals the recorded one."""
 
     command: str
     recorded_code: int

@@ -23,7 +23,7 @@ from clew.team.worktrees.session_trees import SessionTrees
 
 async def verify(trees: SessionTrees, evidence: TaskEvidence, tools: CheckTools) -> TaskVerification:
     """Run the commands of the receipts again in a new work tree of the recorded commit, and compare exit codes and
-    tests. Raises InvalidInput if there is nothing to run, or if the commit has another tree."""
+    tests. Raises InvalidInput if there is nothing to run, or if the tree of the commit is not the recorded one."""
     claim = evidence.claim
     if not evidence.receipts:
         raise InvalidInput("task", f"{evidence.task} has no receipts", hint="There is nothing to run again")

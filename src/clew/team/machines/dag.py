@@ -78,14 +78,14 @@ class DagState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def begin(plan: Plan) -> DagState:
-    """The state of a plan of which nothing has started. Raises InvalidInput for a plan that cannot be carried out."""
+    """The initial state of a plan. Raises InvalidInput for a plan that cannot be executed."""
     plan = check_plan(plan)
     return DagState(plan=plan, nodes={each.id: NodeState() for each in plan.nodes})
 
 
 def extend(dag: DagState, plan: Plan) -> DagState:
-    """The state with the nodes of another plan added. A node of the same id replaces one that has not started; all
-    others stay, and so do the policy and the limits that the user approved. Raises InvalidInput."""
+    """The state with the nodes of another plan added. A node replaces a node with the same id that has not started.
+    Other nodes, the policy and the limits that the user approved stay unchanged. Raises InvalidInput."""
     nodes = {each.id: each for each in dag.plan.nodes}
     nodes |= {each.id: each for each in plan.nodes if dag.nodes.get(each.id, NodeState()) == NodeState()}
     plan = check_plan(msgspec.structs.replace(dag.plan, nodes=tuple(nodes.values()), execution_order=()))
@@ -93,8 +93,8 @@ def extend(dag: DagState, plan: Plan) -> DagState:
 
 
 def startable(dag: DagState, limit: int, engineers: int = 0) -> list[str]:
-    """The nodes that can start now, in the order of the plan. At most `limit` and the concurrency of the plan run, and
-    at most `engineers` of those that an Engineer builds; 0 is no limit."""
+    """The nodes that can start now, in the order of the plan. At most `limit` nodes run at a time, and no more than the
+    concurrency of the plan. At most `engineers` of them are built by an Engineer; 0 means no limit."""
     most = min(limit, dag.plan.policy.max_concurrency)
     running = sum(each.status is NodeStatus.RUNNING for each in dag.nodes.values())
     ready = [
@@ -118,8 +118,8 @@ def mark(dag: DagState, id: str, status: NodeStatus, **changes: Any) -> DagState
 
 
 def fail_node(dag: DagState, id: str, reason: str) -> tuple[DagState, tuple[str, ...]]:
-    """The state after a node failed for good, and the pipelines to cancel: all others if the plan fails fast, else
-    none. Nodes that cannot start any more are cancelled."""
+    """The state after the final failure of a node, and the running pipelines to cancel: all others if the plan fails
+    fast, else none. Nodes that cannot start any more are cancelled."""
     dag = mark(dag, id, NodeStatus.FAILED, reason=reason)
     before = ancestors_of({each.id: frozenset(each.depends_on) for each in dag.plan.nodes})
     after = {each for each, earlier in before.items() if id in earlier}
@@ -128,7 +128,7 @@ def fail_node(dag: DagState, id: str, reason: str) -> tuple[DagState, tuple[str,
 
 
 def cancel(dag: DagState, ids: Iterable[str], reason: str) -> tuple[DagState, tuple[str, ...]]:
-    """The state with these nodes cancelled, unless they are over, and the pipelines that run for them."""
+    """The state with these nodes cancelled unless they have ended, and the pipelines that still run for them."""
     pipelines = []
     for id in ids:
         node = dag.nodes[id]

@@ -54,7 +54,7 @@ class CancelRun(Effect, frozen=True, kw_only=True, tag="cancel_run"):
 
 
 class EndSession(Effect, frozen=True, kw_only=True, tag="end_session"):
-    """Complete the session of the team, or let it fail."""
+    """End the session of the team as completed or failed."""
 
     success: bool
     summary: str

@@ -52,7 +52,7 @@ def execute(state: TeamState, message: TeamMessage) -> Moved:
 
 
 def _with_time_limit(plan: Plan, state: TeamState) -> Plan:
-    """The plan whose tasks without a time limit have that of the session."""
+    """The plan with the session's time limit on all tasks that have none of their own."""
     limit = min(int(state.request.task_timeout * 1_000), MAX_TIMEOUT_MS) if state.request else 0
     if not limit:
         return plan
@@ -66,7 +66,7 @@ def _with_time_limit(plan: Plan, state: TeamState) -> Plan:
 
 
 def _with_free_ids(plan: Plan, state: TeamState) -> Plan:
-    """A plan of corrections whose nodes do not have the ids of earlier ones."""
+    """A plan of corrections whose nodes are renamed if earlier nodes have the same ids."""
     taken = {each.task_id for each in state.pipelines.values()}
     names = {each.id: f"fix{state.fix_rounds}-{each.id}"[:48] if each.id in taken else each.id for each in plan.nodes}
     nodes = tuple(
@@ -77,7 +77,7 @@ def _with_free_ids(plan: Plan, state: TeamState) -> Plan:
 
 
 def start_nodes(state: TeamState, message: TeamMessage) -> Moved:
-    """Start all nodes that can start, and go on to the inspection when all have passed."""
+    """Start all nodes that can start. When all nodes have passed, continue with the inspection."""
     if state.dag is None or state.is_over or state.phase is not Phase.EXECUTION:
         return state, ()
     effects: Effects = ()
@@ -99,8 +99,8 @@ def start_nodes(state: TeamState, message: TeamMessage) -> Moved:
 
 
 def start_node(state: TeamState, id: str, message: TeamMessage) -> Moved:
-    """Start the next pipeline of a node. After an error it goes on from the commit of the previous one; after a
-    conflict it starts from the head of the session."""
+    """Start the next pipeline of a node. After an error the pipeline continues from the commit of the previous one;
+    after a conflict it starts from the head of the session."""
     assert state.dag is not None
     node, progress = state.dag.plan.node(id), state.dag.nodes[id]
     previous, attempts = state.pipelines.get(progress.pipeline), progress.attempts + 1
@@ -143,7 +143,8 @@ def _start(state: TeamState, new: TaskPipeline, attempts: int) -> Moved:
 
 
 def on_pipeline_end(state: TeamState, message: TeamMessage) -> Moved:
-    """A pipeline passed and waits for its merge, or it failed and is tried again or ends its node."""
+    """Handle the end of a pipeline. After success it waits for its merge; after a failure it is retried, or its node
+    fails."""
     result = msgspec.convert(message.payload, PipelineResult)
     if state.dag is None or result.task not in state.dag.nodes:
         return state, ()
@@ -169,7 +170,8 @@ def _merge_next(state: TeamState) -> Moved:
 
 
 def merged(state: TeamState, result: CallResult, message: TeamMessage) -> Moved:
-    """A merge has ended: its node passed, or it conflicts with another change and is done again on the new head."""
+    """Handle the end of a merge: the node has passed, or its change conflicts with another one and the node is repeated
+    on the new head."""
     done, dag = state.pipelines[state.merging], state.dag
     state = msgspec.structs.replace(state, merging="")
     assert dag is not None  # a merge belongs to a plan
@@ -228,7 +230,7 @@ def _retry_or_fail(state: TeamState, result: PipelineResult, message: TeamMessag
 
 
 def on_timer(state: TeamState, message: TeamMessage) -> Moved:
-    """The pause before another attempt is over."""
+    """Start the next attempt after its pause."""
     _, _, rest = str(message.payload["key"]).partition("/retry/")
     id, _, errors = rest.rpartition("/")
     if state.dag is None or id not in state.dag.nodes:
@@ -241,7 +243,7 @@ def on_timer(state: TeamState, message: TeamMessage) -> Moved:
 
 
 def _fail_node(state: TeamState, id: str, reason: str, message: TeamMessage) -> Moved:
-    """Let a node fail for good, and cancel the pipelines that the plan no longer wants."""
+    """Mark a node as finally failed, and cancel the pipelines that are no longer needed."""
     assert state.dag is not None
     dag, gone = dags.fail_node(state.dag, id, reason)
     state = msgspec.structs.replace(state, dag=dag)
@@ -269,7 +271,7 @@ def _progress(state: TeamState, note: str) -> SendMessage:
 
 
 def _question(state: TeamState, text: str) -> AskAgent:
-    """A question of the user about the whole work, which the Architect answers beside it."""
+    """The effect that asks the Architect a question of the user about the whole work, in a separate conversation."""
     plan = state.dag.plan if state.dag else state.plan
     shown = plan_text(plan, state.dag.statuses() if state.dag else None) if plan else "There is no plan yet."
     prompt = f"The user asks about the work of the team.\n\n{shown}\n\nQuestion: {text}\n\nAnswer it. Plan nothing."
@@ -280,7 +282,7 @@ def _question(state: TeamState, text: str) -> AskAgent:
 
 
 def interrupt(state: TeamState, given: UserInterrupt, message: TeamMessage) -> Moved:
-    """The user halts, continues, adds a requirement, asks, suspends or stops."""
+    """Handle an interruption by the user: halt, suspend, continue, stop, ask, or add a requirement."""
     match given.kind:
         case "halt" | "suspend":
             return msgspec.structs.replace(state, is_halted=True), ()

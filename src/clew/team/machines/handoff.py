@@ -44,7 +44,7 @@ def _request(state: TeamState, given: PipelineHandoff, message: TeamMessage) -> 
 
 
 def bundle(old: TaskPipeline, given: PipelineHandoff, message: TeamMessage) -> PipelineHandoff:
-    """The state of all three agents of a pipeline. The builder's own notes stay as it gave them."""
+    """The hand-off with the state of all three agents of a pipeline. The builder's own notes are kept unchanged."""
     inspector, tester = old.inspector_result, old.tester_result
     return msgspec.structs.replace(
         given,
@@ -124,7 +124,7 @@ def committed(state: TeamState, old_id: str, result: CallResult, message: TeamMe
 
 
 def _recover(state: TeamState, bundled: PipelineHandoff) -> Moved:
-    """Try the commit once more; after that, store a summary and leave the old pipeline at work."""
+    """Retry the commit once. If it fails again, store a summary and let the old pipeline continue."""
     old = bundled.old_pipeline_id
     if not bundled.was_retried:
         again = msgspec.structs.replace(bundled, was_retried=True)
@@ -141,8 +141,8 @@ def _keep(state: TeamState, bundled: PipelineHandoff) -> Moved:
 
 
 def take_back(state: TeamState, failed: TaskPipeline) -> Moved | None:
-    """Give a task back to the pipeline that wanted to hand it over, if the new one could not start; None if there is
-    no such pipeline."""
+    """Return a task to the old pipeline if the new pipeline of a hand-off could not start. None if there is no such
+    hand-off, or the old pipeline is over."""
     old, bundled = state.pipelines.get(failed.previous), state.handoffs.get(failed.previous)
     if old is None or bundled is None or old.is_over or state.dag is None:
         return None

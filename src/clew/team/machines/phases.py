@@ -55,7 +55,7 @@ WORDS: dict[MessageType, str] = {
     _T.USER_IGNORE_TESTER: "ignore the Tester for a task",
     _T.HANDOFF_REQUEST: "hand a task over",
 }
-"""How a refusal names a message."""
+"""The wording of each message type in refusals."""
 
 STEERING = frozenset(type for types in ALLOWED.values() for type in types)
 

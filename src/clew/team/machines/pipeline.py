@@ -1,5 +1,5 @@
 """The state machine of a pipeline: a builder works, the Inspector checks, the Tester tests, and feedback goes straight
-back to the builder. After three rounds of either the user decides."""
+back to the builder. After three rounds of inspection or of testing the user decides."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def start(pipeline: TaskPipeline) -> Moved:
 
 
 def step(pipeline: TaskPipeline, message: TeamMessage, node: PlanNode, gate: Gate) -> Moved:
-    """The pipeline after a message, and the effects. A message that comes too late changes nothing. Raises IllegalState
-    for an action of the user that the state does not allow."""
+    """The pipeline after a message, and the effects. A late message changes nothing. Raises IllegalState for a user
+    action that the state does not allow."""
     changed, effects = _step(pipeline, message, node, gate)
     if not changed.is_time_up or changed.is_over or changed.stage in FOR_USER:
         return changed, effects
@@ -122,7 +122,7 @@ _FAILED_CALLS = {
     Stage.COVERING: "its tests cannot run",
     Stage.SUITE: "its tests cannot run",
 }
-"""How a reason names the call of a stage."""
+"""The wording of a failed call of each stage in reasons."""
 
 
 def _reason(result: CallResult) -> str:
@@ -276,7 +276,8 @@ def _on_run_end(pipeline: TaskPipeline, run: RunEnd, node: PlanNode, message: Te
 
 
 def _on_judgement(pipeline: TaskPipeline, run: RunEnd, node: PlanNode, message: TeamMessage) -> Moved:
-    """The run of the Inspector has ended. Without a verdict the change does not pass."""
+    """Handle the end of the Inspector's run. Without a verdict the Inspector is asked again once; after that the
+    pipeline fails."""
     if pipeline.stage is not Stage.JUDGE:
         return pipeline, ()
     found = pipeline.inspector_result
@@ -369,7 +370,7 @@ def _prompt(pipeline: TaskPipeline, prompt: str) -> Moved:
 
 
 def _ignore(pipeline: TaskPipeline, note: str, message: TeamMessage, *, is_inspector: bool) -> Moved:
-    """Leave the Inspector or the Tester out from now on, for this pipeline only."""
+    """Skip the Inspector or the Tester from now on, for this pipeline only."""
     if not is_inspector:
         pipeline = msgspec.structs.replace(pipeline, skips_tester=True)
         waits = pipeline.state is _S.TESTING
@@ -410,7 +411,7 @@ _VERBS = {
     _T.USER_IGNORE_TESTER: "ignore the Tester of",
     _T.HANDOFF_REQUEST: "hand over",
 }
-"""How a refusal names a message about a task."""
+"""The wording of each message type about a task in refusals."""
 
 
 def _refused(message: TeamMessage, pipeline: TaskPipeline) -> IllegalState:

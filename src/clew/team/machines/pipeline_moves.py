@@ -88,7 +88,7 @@ def take_failed_tests(pipeline: TaskPipeline, report: TestReport) -> Moved:
 
 
 def ask_user(pipeline: TaskPipeline, why: str, told: Effects) -> Moved:
-    """Ask the user how a pipeline goes on that used all its rounds."""
+    """Ask the user how to continue a pipeline that has used all its rounds."""
     text = f"Task {pipeline.task_id}: {why} after {pipeline.max_loops} rounds. Ignore them, let it fail, or try again?"
     question = TeamQuestion(question=text, pipeline=pipeline.id, origin=ORCHESTRATOR)
     pipeline = msgspec.structs.replace(pipeline, stage=Stage.CHOICE)
@@ -106,7 +106,7 @@ def complete(pipeline: TaskPipeline, message: TeamMessage) -> Moved:
 
 
 def fail(pipeline: TaskPipeline, reason: str, message: TeamMessage, *, retryable: bool = False) -> Moved:
-    """End a pipeline without success. `retryable` says that another attempt may help."""
+    """End a pipeline without success. `retryable` says whether another attempt may help."""
     failed = move(
         pipeline,
         _S.FAILED,

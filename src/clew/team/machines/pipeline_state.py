@@ -71,8 +71,8 @@ class PipelineContext(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
 
 
 class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One attempt at one task. `asks` counts the prompts to its builder, `calls` the calls of tools; both number
-    them. `receipts` are those of the tree that was checked last."""
+    """One attempt at one task. `asks` counts the prompts to its builder and `calls` the tool calls; both counters are
+    used in ids. `receipts` belong to the tree that was checked last."""
 
     id: str
     session_id: str
@@ -94,7 +94,7 @@ class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     inspector_result: Findings | None = None
     tester_result: TestReport | None = None
     is_claimed: bool = False
-    """Whether the builder said that the task is done, in its present run."""
+    """Whether the builder claimed in its current run that the task is done."""
     is_run_active: bool = False
     was_asked_again: bool = False
     is_time_up: bool = False
@@ -137,8 +137,8 @@ class TaskPipeline(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def repeated(pipeline: TaskPipeline, name: str, message: TeamMessage) -> TaskPipeline:
-    """A new attempt of a pipeline that ended before it had a work tree. It starts from the same commit, and takes the
-    place of the same predecessor."""
+    """A new attempt for a pipeline that ended before its work tree was created. It keeps the start commit and the
+    predecessor of the ended pipeline."""
     return msgspec.structs.replace(
         pipeline,
         id=name,
@@ -153,7 +153,7 @@ def repeated(pipeline: TaskPipeline, name: str, message: TeamMessage) -> TaskPip
 
 
 def move(pipeline: TaskPipeline, state: PipelineStatus, **changes: Any) -> TaskPipeline:
-    """The pipeline in another state. Raises IllegalState for a state that may not follow."""
+    """The pipeline in another state. Raises IllegalState if the transition is not allowed."""
     if state is not pipeline.state and state not in TRANSITIONS[pipeline.state]:
         allowed = sorted(TRANSITIONS[pipeline.state])
         raise IllegalState(f"move to {state}", f"pipeline {pipeline.id}", pipeline.state, allowed)

@@ -75,7 +75,7 @@ def _ask_for_plan(state: TeamState, findings: str) -> Moved:
 
 
 def on_research(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
-    """The run of the Academic has ended. Without findings the plan is made all the same."""
+    """Handle the end of the Academic's run. The plan is requested even without findings."""
     if state.stage is not TeamStage.RESEARCH:
         return state, ()
     told = send(_T.RESEARCH_RESPONSE, RUNTIME, ARCHITECT, TeamReply(text=run.text or run.error))
@@ -84,7 +84,7 @@ def on_research(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
 
 
 def opened(state: TeamState, result: CallResult, message: TeamMessage) -> Moved:
-    """The branch of the session is there, or cannot be made."""
+    """Handle the result of creating the branch of the session."""
     output = result.output
     if result.status != "success":
         return end_failed(state, f"the work tree cannot be made: {result.error or result.status}")
@@ -100,7 +100,7 @@ def opened(state: TeamState, result: CallResult, message: TeamMessage) -> Moved:
 
 
 def _propose(state: TeamState, plan: Plan, message: TeamMessage) -> Moved:
-    """Take a plan of the Architect. During execution it changes the running plan."""
+    """Handle a plan from the Architect. During execution it changes the running plan."""
     if state.phase is Phase.EXECUTION and state.dag is not None:
         return state, (send(_T.DAG_EXECUTE, ARCHITECT, ORCHESTRATOR, PlanProposal(plan=plan)),)
     if state.phase is not Phase.PLANNING or state.request is None:
@@ -139,13 +139,13 @@ def _execute(state: TeamState) -> Moved:
 
 
 def answer(state: TeamState, message: TeamMessage) -> Moved:
-    """The user answered a question of the Architect."""
+    """Handle the user's answer to a question of the Architect."""
     reply = msgspec.convert(message.payload, QuestionAnswer)
     return ask_architect(state, prompts.answer_prompt("", reply.text))
 
 
 def on_run_end(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
-    """The run of the Architect has ended. Without a plan or a question it is asked again once."""
+    """Handle the end of the Architect's run. Without a plan or a question the Architect is asked again once."""
     if run.conversation.endswith(f".{QUERY}"):
         answer = TaskText(pipeline=MAIN, text=run.text or f"No answer: {run.error or run.status}")
         return state, (send(_T.TASK_ANSWER, RUNTIME, USER, answer),)

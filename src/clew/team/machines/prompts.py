@@ -40,7 +40,7 @@ def answer_prompt(question: str, text: str) -> str:
 
 
 def build_prompt(node: PlanNode, pipeline: TaskPipeline) -> str:
-    """The first prompt of a builder: the task verbatim, its limits, and the results that it builds on."""
+    """The first prompt of a builder: the verbatim task, its limits, and the results of the tasks that it depends on."""
     parts = [pipeline.context.task_prompt]
     if pipeline.context.handoff_notes:
         parts.append(pipeline.context.handoff_notes)

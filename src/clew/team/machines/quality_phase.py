@@ -37,7 +37,7 @@ _WHOLE = "All tasks are merged. Inspect the whole work."
 
 
 def begin(state: TeamState, message: TeamMessage) -> Moved:
-    """Inspect the merged work. If one pipeline has already checked this very tree, its verdicts count."""
+    """Inspect the merged work. If a pipeline has already checked exactly this tree, its verdicts are used."""
     state = msgspec.structs.replace(state, phase=Phase.INSPECTION)
     checked = _checked_pipeline(state)
     if checked is not None:
@@ -51,7 +51,7 @@ def begin(state: TeamState, message: TeamMessage) -> Moved:
 
 
 def _checked_pipeline(state: TeamState) -> TaskPipeline | None:
-    """The pipeline that ran all tests on the tree of the session's head, with nothing left out."""
+    """The completed pipeline that tested the tree of the session's head without overrides; None if there is none."""
     for each in state.pipelines.values():
         is_whole = each.state is PipelineStatus.COMPLETED and not each.overrides and each.tester_result is not None
         if is_whole and each.tree and each.tree == state.tree:
@@ -60,7 +60,7 @@ def _checked_pipeline(state: TeamState) -> TaskPipeline | None:
 
 
 def _check(state: TeamState, stage: TeamStage, kind: str) -> Moved:
-    """Check the merged work. The result of an earlier check that is still under way no longer counts."""
+    """Check the merged work. The result of an earlier check that is still running is ignored."""
     waiting = {call: each for call, each in state.waiting_calls.items() if each != CHECK}
     state = msgspec.structs.replace(state, stage=stage, waiting_calls=waiting)
     input = {
@@ -75,7 +75,7 @@ def _check(state: TeamState, stage: TeamStage, kind: str) -> Moved:
 
 
 def checked(state: TeamState, result: CallResult, message: TeamMessage) -> Moved:
-    """A check of the whole session has ended."""
+    """Handle the end of a check of the whole session."""
     if result.status == "interrupted":
         return _check(state, state.stage, "lint" if state.stage is TeamStage.LINT else "test")
     if result.status != "success":
@@ -113,14 +113,16 @@ def _after_lint(state: TeamState, output: dict[str, Any], message: TeamMessage) 
 
 
 def take_findings(state: TeamState, message: TeamMessage) -> Moved:
-    """The Inspector reported on the whole session. Its verdict counts when its run has ended."""
+    """Record the Inspector's report on the whole session. The verdict takes effect when the run of the Inspector
+    ends."""
     if state.stage is not TeamStage.JUDGE:
         return state, ()
     return msgspec.structs.replace(state, findings=msgspec.convert(message.payload, Findings)), ()
 
 
 def on_run_end(state: TeamState, run: RunEnd, message: TeamMessage) -> Moved:
-    """The run of the Inspector has ended. Without a verdict it is asked again once, then the user decides."""
+    """Handle the end of the Inspector's run. Without a verdict the Inspector is asked again once; after that the user
+    decides."""
     if state.stage is not TeamStage.JUDGE:
         return state, ()
     findings = state.findings
@@ -165,7 +167,7 @@ def _ask_user(state: TeamState, why: str) -> Moved:
 
 
 def choose(state: TeamState, message: TeamMessage) -> Moved:
-    """The user decides about open findings of the session."""
+    """Handle the user's decision about open findings of the session."""
     if state.stage is not TeamStage.CHOICE:
         raise IllegalState("choose", "for the session", state.stage or state.phase, ("name a task",))
     given = msgspec.convert(message.payload, PipelineChoice)
@@ -177,7 +179,7 @@ def choose(state: TeamState, message: TeamMessage) -> Moved:
 
 
 def override(state: TeamState, message: TeamMessage) -> Moved:
-    """The user accepts the open findings of the phase."""
+    """Handle the user's override, which accepts the open findings of the phase."""
     given = msgspec.convert(message.payload, UserOverride)
     if given.what != state.phase:
         raise IllegalState(f"override {given.what}", "of the session", f"in the phase {state.phase}", (state.phase,))

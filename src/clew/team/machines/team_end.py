@@ -1,4 +1,4 @@
-"""The end of a team's work: the summary, and a clear reason where it did not succeed."""
+"""The end of a team's work: the summary, and a clear reason if the work did not succeed."""
 
 from __future__ import annotations
 

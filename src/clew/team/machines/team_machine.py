@@ -1,4 +1,4 @@
-"""The state machine of the whole team: `step` hands each message to the phase or the pipeline that it is for."""
+"""The state machine of the whole team: `step` dispatches each message to its phase or its pipeline."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _SESSION_KINDS: dict[MessageType, Literal["suspend", "continue", "stop"]] = {
 
 
 def step(state: TeamState, message: TeamMessage, gate: Gate) -> Stepped:
-    """The state after a message, and the effects. Raises IllegalState for an action of the user that is not possible
-    now, InvalidInput for a payload that does not fit the type."""
+    """The state after a message, and the effects. Raises IllegalState for a user action that is not possible now, and
+    InvalidInput for a payload that does not match the message type."""
     read_payload(message.type, message.payload)
     if message.source == USER:
         require_allowed(state.phase, message.type, f"session {state.session[-8:]}")
@@ -153,14 +153,15 @@ def _on_question(state: TeamState, message: TeamMessage) -> TeamState:
 
 
 def _without_settled(state: TeamState) -> TeamState:
-    """Forget the questions of pipelines that wait for no answer any more."""
+    """Remove the questions of pipelines that no longer wait for an answer."""
     waiting = {name for name, each in state.pipelines.items() if each.stage in (Stage.QUESTION, Stage.CHOICE)}
     left = {id: each for id, each in state.questions.items() if not each.pipeline or each.pipeline in waiting}
     return state if len(left) == len(state.questions) else msgspec.structs.replace(state, questions=left)
 
 
 def _without_question(state: TeamState, message: TeamMessage) -> TeamState:
-    """Forget the question that a message answers: the one that it names, else those of its pipeline."""
+    """Remove the question that a message answers: the question that the message names, else all questions of its
+    pipeline."""
     request, name = str(message.payload.get("request") or ""), str(message.payload.get("pipeline") or "")
     if message.source != USER or message.type not in (_T.CLARIFICATION_RESPONSE, _T.USER_CHOICE):
         return state

@@ -48,8 +48,8 @@ class Outcome(StrEnum):
 
 
 class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Everything that a team knows about its work in a session. `plan` is the one that was proposed last; `merging` is
-    the pipeline that is being merged, `merge_queue` holds those that wait for it."""
+    """Everything that a team knows about its work in a session. `plan` is the last proposed plan. `merging` is the
+    pipeline that is being merged, and `merge_queue` holds the pipelines that wait for their merge."""
 
     session: str
     phase: Phase = Phase.SESSION
@@ -67,7 +67,7 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     dag: DagState | None = None
     dag_history: tuple[str, ...] = ()
     earlier_plans: tuple[Plan, ...] = ()
-    """The plans that were carried out before the present one, each followed by corrections."""
+    """The plans that were executed before the current one; each was followed by a plan of corrections."""
     pipelines: dict[str, TaskPipeline] = {}
     handoffs: dict[str, PipelineHandoff] = {}
     """The hand-offs under way, by the pipeline that is handed over."""
@@ -90,7 +90,7 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     summary: CompletionSummary | None = None
     tokens: int = 0
     messages: int = 0
-    """The number of messages that this state has taken in. A state with more of them is newer."""
+    """The number of processed messages. A state with a higher number is newer."""
 
     @property
     def is_over(self) -> bool:
@@ -111,7 +111,7 @@ class TeamState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return next((each for plan in plans for each in plan.nodes if each.id == task), None)
 
     def changed_files(self) -> tuple[str, ...]:
-        """The files that the pipelines which passed have changed, created or deleted."""
+        """The files that completed pipelines have changed, created or deleted."""
         found = (each.context for each in self.pipelines.values() if each.state == "completed")
         paths = (path for each in found for path in (*each.modified_files, *each.created_files, *each.deleted_files))
         return tuple(sorted(set(paths)))

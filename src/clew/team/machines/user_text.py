@@ -1,5 +1,6 @@
-"""Free text of the user: it becomes the message that the state of the work asks for. An open question is answered; else
-the text starts a request, changes the plan, adds a requirement or asks about the work."""
+"""Free text of the user, turned into the message that fits the state of the work. If a question is open, the text
+answers it; else the text starts a request, changes the plan, adds a requirement or asks about the work, depending on
+the phase."""
 
 from __future__ import annotations
 
@@ -15,8 +16,8 @@ _T = MessageType
 
 
 def understand(state: TeamState, message: TeamMessage) -> SendMessage:
-    """The message that a text stands for. Raises IllegalState where several questions are open, for a response without
-    a question, and where the state takes no text."""
+    """Turn a text of the user into a message. Raises IllegalState if several questions are open, or if the text is a
+    response and no question is open."""
     text = str(message.payload["text"])
     if len(state.questions) > 1:
         raise IllegalState("answer", "the team", f"asked by {len(state.questions)} questions", tuple(state.questions))

@@ -239,7 +239,7 @@ def tester_summary(base: dict[str, Any], state: TeamState, place: TeamConversati
 def guide_checkpoint(
     base: dict[str, Any], index: int, calls: Sequence[tuple[Breadcrumb, dict[str, Any]]], modes: dict[str, str]
 ) -> GuideCheckpoint:
-    """The routings of a conversation, from its calls of the router with their inputs."""
+    """The checkpoint of the Guide: the routings of a conversation, read from its calls of the router."""
     routed = [(str(given.get("input") or ""), each.context.get("output")) for each, given in calls]
     known = {text: str(output["target"]) for text, output in routed if isinstance(output, dict) and "target" in output}
     sure = {text: float(output.get("confidence") or 0) for text, output in routed if isinstance(output, dict)}
@@ -261,7 +261,7 @@ def guide_checkpoint(
 
 
 def research_paper(base: dict[str, Any], calls: Sequence[tuple[Breadcrumb, dict[str, Any]]]) -> AcademicResearchPaper:
-    """The research of a conversation, from its calls with their inputs."""
+    """The checkpoint of the Academic: the research of a conversation, read from its tool calls."""
     findings = [
         KeyFinding(
             topic=str(given.get("query") or given.get("topic") or each.context.get("tool")),

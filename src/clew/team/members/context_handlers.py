@@ -1,5 +1,5 @@
-"""Handlers that execute what the thresholds of a context order: checkpoints go to the Archivalist, a full Engineer asks
-for a hand-off. Records for the Archivalist that members send are stored here too."""
+"""Handlers for crossed context thresholds: checkpoints are stored with the Archivalist, and an Engineer whose context
+is full requests a hand-off. The handlers also store the records that members send to the Archivalist."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class ContextActions:
                 return shapes.tester_summary(base, await self.state_of(place.session), place)
 
     async def open_items(self, agent: str, session: str) -> str:
-        """The items that a compaction of a member keeps: open findings and failures, and its notes."""
+        """The items that a compaction keeps for a member: open findings, failures, and the member's notes."""
         place = find_conversation(session)
         if place is None:
             return ""
@@ -215,7 +215,7 @@ class ContextActions:
         return [(each, inputs.get(find_request_id(each), {})) for each in responses]
 
     def _entry(self, category: str, place: TeamConversation, content: dict[str, Any], key: str) -> Draft:
-        """The entry of the journal for a record of the runtime."""
+        """The journal entry for a record that the runtime writes."""
         text = mask_keys(msgspec.json.encode(content).decode())
         draft = build_node(
             f"{category} of {place.role}",

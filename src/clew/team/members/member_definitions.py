@@ -1,6 +1,7 @@
-"""The members as agents that run: definitions on the trail, mirrored from the package and from a folder's files.
+"""The definitions of the members on the trail, mirrored from the package and from a folder's files.
 
-A folder's agent of the same name, once the user agreed to it, replaces the prompt, the model and the tools of a member.
+If the user has consented to it, a folder's agent with the same name replaces the prompt, the model and the tools of a
+member.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import CONSUMER_TAG
 
 FROM_TEAM = "from:team"
-"""On the definitions of members."""
+"""Tag on the definitions of members."""
 BUILT_IN = "built-in"
 """The origin of a definition that comes with Clew."""
 LOADING = """## Loading skills
@@ -42,9 +43,10 @@ _NAMESPACE = UUID("0f4a2a3e-6f0d-5c56-9d38-3b1a2f7de8c4")
 async def mirror_members(
     trail: Trail, flow: Flow, definitions: FolderDefinitions | None, *, by: Principal, start: bool = False
 ) -> Mirrored:
-    """Make the trail's definitions of members those of the package and of the folder's agreed files.
+    """Synchronize the members' definitions on the trail with the package and with the folder's files that the user has
+    consented to.
 
-    Without `start`, members that are not on the trail yet stay away, unless a file of the folder defines them.
+    Without `start`, and if the trail has no member yet, only members that a file of the folder defines are added.
     """
     manifest = manifest_for(definitions)
     selector = Selector(schema_name=flow.agent, all_tags=(FROM_TEAM,))
@@ -86,7 +88,8 @@ def member_prompt(agent: AgentSpec, manifest: Manifest) -> str:
 
 
 def member_definition(flow: Flow, agent: AgentSpec, manifest: Manifest) -> dict[str, Any]:
-    """The definition of a member as a breadcrumb has it. Its context has no records of other conversations."""
+    """The definition of a member, as stored in a breadcrumb. The contexts of a member contain no records of other
+    conversations."""
     off = {"enabled": False}
     is_own = agent.digest == shipped_manifest().agents[agent.name].digest
     return {

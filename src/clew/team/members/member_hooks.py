@@ -38,7 +38,7 @@ StateOf = Callable[[str], Awaitable[TeamState]]
 
 
 class MemberHooks:
-    """The hooks of one runtime. The cache of routes lives as long as it."""
+    """The hooks of one runtime. They share a cache of routes that lives as long as the runtime."""
 
     def __init__(self, trail: Trail, state_of: StateOf, *, by: Principal) -> None:
         self._trail = trail
@@ -90,7 +90,7 @@ class MemberHooks:
         return msgspec.structs.replace(data, messages=(Message(role="user", content=told), *data.messages))
 
     async def add_workflow(self, data: PromptData) -> PromptData:
-        """Give a fresh Architect the workflow that an earlier one left."""
+        """Give a new Architect the workflow checkpoint that an earlier one left."""
         place = find_conversation(data.session)
         if data.agent_id != ARCHITECT or not data.is_first or place is None:
             return data
@@ -110,7 +110,7 @@ class MemberHooks:
 
 
 async def _cross_session(data: ToolData) -> ToolData:
-    """A query that names sessions is one across sessions."""
+    """Treat a query that names sessions as a query across sessions."""
     if data.tool.name != "archivalist_query_chronicle" or not data.arguments.get("session_ids"):
         return data
     return msgspec.structs.replace(data, arguments={**data.arguments, "cross_session": True})
@@ -124,7 +124,7 @@ async def _in_session(data: ToolData) -> ToolData:
 
 
 async def _promotion(data: ToolData) -> ToolData:
-    """Remind of promotion when a pattern was stored."""
+    """Add a reminder about promotion after a pattern was stored."""
     if data.tool.name != "archivalist_record_pattern" or not isinstance(data.result, str):
         return data
     hint = " If it holds for all sessions, load promote_pattern and promote it."

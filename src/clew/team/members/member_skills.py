@@ -1,5 +1,6 @@
-"""The skills of a member in one conversation, by tier: the core is in its prompt, others come by a word, a phase or a
-call and leave when the work moves on. Only tools of loaded skills are in the prompt, and only these can be called.
+"""The skills of a member in one conversation, by tier: core skills are in its prompt. Other skills are loaded by a
+trigger word, a phase or a call, and unloaded when the work moves on. Only the tools of loaded skills are in the prompt
+and can be called.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class MemberSkills:
                 await found.unload_skill(name, by=agent, reason=REFUSED)
 
     async def hint(self, message: str, *, agent: str, session: str) -> str:
-        """Members have the list of their skills in the prompt."""
+        """Empty for members, because their prompt already lists their skills."""
         if agent in AGENTS or self._others is None:
             return ""
         return await self._others.hint(message, agent=agent, session=session)
@@ -120,7 +121,7 @@ class MemberSkills:
         )
 
     def load_tool(self) -> Tool:
-        """The tool with which a member asks for a skill."""
+        """The tool with which a member loads a skill."""
 
         @tool(name="load_skill", searchable=False, effects=Effects(repeats_safely=True, reaches_out=False))
         async def load_skill(name: str, ctx: ToolContext) -> str:

@@ -27,11 +27,11 @@ IN_TREE = {
     "preview-edit": "preview_edit",
     "exec": "engineer_run_command",
 }
-"""Tools on the user's checkout, and the tools of the work tree that a member gets in their place."""
+"""Maps tools on the user's checkout to the work tree tools that members get instead."""
 
 
 class MemberMode(StrEnum):
-    """Whether an agent talks with the user: as the contact in its phase, when it is asked, or never."""
+    """How an agent talks with the user: as the contact in its phase, when asked, or never."""
 
     PRIMARY = "primary"
     DIRECT = "direct"
@@ -63,8 +63,8 @@ def shipped_manifest() -> Manifest:
 
 
 def team_manifest(agents: Iterable[AgentSpec] = (), skills: Iterable[Skill] = ()) -> Manifest:
-    """The definitions that come with Clew, with the agents of a folder in place of those of the same name, and its
-    skills where no skill of Clew has the name."""
+    """The definitions that come with Clew, merged with those of a folder. The folder's agents replace agents with the
+    same name; its skills are added unless Clew has a skill with the same name."""
     shipped = shipped_manifest()
     own = {each.name: each for each in agents if each.name in AGENTS}
     if not own:
@@ -113,7 +113,7 @@ def skills_of_role(name: str, skills: Iterable[Skill]) -> tuple[str, ...]:
 
 
 def _with_role(agent: AgentSpec, shipped: AgentSpec, skills: dict[str, Skill]) -> AgentSpec:
-    """The agent with the skills of its role. One that names no tools has those of the role."""
+    """The agent with the skills of its role. An agent that names no tools has the tools of the role."""
     role = skills_of_role(agent.name, skills.values())
     tools: Sequence[str] = shipped.tools or () if agent.tools is None else agent.tools
     return msgspec.structs.replace(

@@ -66,8 +66,8 @@ class TreeAccess:
     async def check(
         self, session: str, pipeline: str, kind: str, scope: str, commands: Sequence[str]
     ) -> Mapping[str, Any]:
-        """Run the linters or tests of the project on the committed tree. These runs leave no receipt that counts: only
-        checks of the team itself do. Raises InvalidInput for changes that are not committed."""
+        """Run the linters or tests of the project on the committed tree. Receipts of these runs do not count as
+        evidence; only checks that the team itself starts do. Raises InvalidInput for changes that are not committed."""
         trees = await asyncio.to_thread(self._folder.find, session)
         request = CheckRequest(
             session=session,

@@ -1,5 +1,5 @@
 """The conversation of an agent of the team: `<session>.<pipeline>.<role>`. The pipeline is `main` outside of a task.
-The last part is `query` where an agent answers a question of the user beside its work."""
+The last part is `query` if an agent answers a question of the user outside of its work."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ def conversation_id(session: str, pipeline: str, role: str) -> str:
 
 
 def find_conversation(id: str | None) -> TeamConversation | None:
-    """The parts of an id, or None for an id of another kind. A session's id has no dot, a pipeline's id may have."""
+    """The parts of an id, or None for an id of another kind. A session id contains no dot; a pipeline id may contain
+    dots."""
     session, _, rest = (id or "").partition(".")
     pipeline, _, role = rest.rpartition(".")
     if not session or not pipeline or role not in (*AGENTS, QUERY):
@@ -47,6 +48,6 @@ def get_conversation(id: str | None) -> TeamConversation:
 
 
 def team_session(id: str | None) -> str:
-    """The session of a conversation; the id itself where it is not a conversation of the team."""
+    """The session of a conversation; the id itself if it is not the id of a team conversation."""
     found = find_conversation(id)
     return found.session if found is not None else id or ""

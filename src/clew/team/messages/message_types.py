@@ -27,7 +27,7 @@ AGENTS = (
 )
 """The ten agents."""
 MEMBERS = (*AGENTS, USER, RUNTIME)
-"""Everybody who sends or receives a message. `runtime` stands for the runners of agents and tools."""
+"""All senders and receivers of messages. `runtime` is the name of the runners of agents and tools."""
 BUILDERS = (ENGINEER, DESIGNER)
 """The agents that change files."""
 
@@ -191,7 +191,8 @@ FOR_THE_RECORD = frozenset(
         _T.MESSAGE_REFUSED,
     )
 )
-"""Types that tell what happened. They change no state and have no effects, so that nobody handles them."""
+"""Types of messages that only report an event. They change no state and have no effects, so no handler subscribes to
+them."""
 
 
 def read_payload(type: MessageType, payload: object) -> msgspec.Struct:

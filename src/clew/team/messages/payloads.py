@@ -30,7 +30,7 @@ class SessionChange(Payload, frozen=True, kw_only=True):
 
 
 class TeamQuery(Payload, frozen=True, kw_only=True):
-    """A question to a knowledge agent. `pipeline` is where it came from."""
+    """A question to a knowledge agent. `pipeline` is the pipeline that asks."""
 
     query: NonEmpty
     pipeline: str = ""
@@ -53,8 +53,8 @@ class StoreRequest(Payload, frozen=True, kw_only=True):
 
 
 class PlanRequest(Payload, frozen=True, kw_only=True):
-    """A request of the user, with the options of the run. `budget` limits tokens, `max_engineers` the tasks of
-    Engineers at the same time, `task_timeout` the seconds of a task that has no limit of its own; 0 means without
+    """A request of the user, with the options of the run. `budget` limits the tokens, and `max_engineers` the number of
+    concurrent Engineer tasks. `task_timeout` limits the seconds of tasks without a limit of their own. 0 means no
     limit."""
 
     request: NonEmpty
@@ -67,7 +67,7 @@ class PlanRequest(Payload, frozen=True, kw_only=True):
     max_engineers: Annotated[int, Meta(ge=0, le=64)] = 0
     task_timeout: Annotated[float, Meta(ge=0)] = 0.0
     branch: str = ""
-    """The branch that the session would like to have; another one where it is taken."""
+    """The preferred branch of the session. If the name is taken, the session gets another one."""
 
 
 class PlanProposal(Payload, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class TaskFailure(Payload, frozen=True, kw_only=True):
 
 
 class TeamQuestion(Payload, frozen=True, kw_only=True):
-    """A question on its way to the user. `origin` is the agent that asked first."""
+    """A question on its way to the user. `origin` is the agent that originally asked."""
 
     question: NonEmpty
     pipeline: str = ""

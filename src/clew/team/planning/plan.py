@@ -40,7 +40,7 @@ class NodeContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 
 
 class NodeMetadata(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`timeout_ms` limits one run of the agent; 0 takes the limit of the session. `file_operations` describe the
+    """`timeout_ms` limits one run of the agent; 0 means the limit of the session. `file_operations` describe the
     expected changes."""
 
     priority: Literal["low", "normal", "high", "urgent"] = "normal"
@@ -95,7 +95,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def read_plan(given: Mapping[str, Any]) -> Plan:
-    """A plan that was checked. Raises InvalidInput with the name of the field."""
+    """Read and check a plan. Raises InvalidInput with the name of the field."""
     nodes = given.get("nodes")
     if isinstance(nodes, Sequence) and len(nodes) > MAX_NODES:
         raise InvalidInput("nodes", f"are {len(nodes):,}; at most {MAX_NODES} are allowed", hint="Merge small tasks")
@@ -147,13 +147,13 @@ def overlap(first: str, second: str) -> bool:
 
 
 def _same_suffix(first: str, second: str) -> bool:
-    """Whether the file types of two patterns allow a common file."""
+    """Whether a file can match the file extensions of both patterns."""
     ends = [PurePosixPath(each).suffix for each in (first, second)]
     return not all(ends) or ends[0] == ends[1] or any("*" in each for each in ends)
 
 
 def ancestors_of(needs: Mapping[str, frozenset[str]]) -> dict[str, set[str]]:
-    """For each node all nodes that come before it, over any number of steps."""
+    """For each node, all nodes that it depends on, directly or indirectly."""
     found: dict[str, set[str]] = {}
     for layer in layers_of(needs):
         for id in layer:

@@ -11,7 +11,7 @@ from clew.trail.graphs.relations import RelationNode, RelationStore, Status
 
 PLAN = "plan"
 _UNNAMED = "#1"
-"""The id of a plan that has none yet. No node can have it."""
+"""The placeholder id of a plan without an id. No node can have this id."""
 _START = datetime(2000, 1, 1, tzinfo=UTC)
 
 

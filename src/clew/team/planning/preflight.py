@@ -1,7 +1,7 @@
 """Preflight: whether one agent suffices for a plan, with an estimate for one agent and for a team.
 
-Teams gain where parts are independent of each other and lose where one part follows from another. So a plan whose
-nodes form a chain runs as one pipeline.
+Teams help if the parts of a plan are independent, and hurt if one part follows from another. A plan whose nodes form a
+chain therefore runs as one pipeline.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preflight(msgspec.Struct, frozen=True, kw_only=True):
-    """`plan` is the one to run. `exceeds_budget` says that its estimate is above the budget."""
+    """`plan` is the one to run. `exceeds_budget` says whether its estimate is above the budget."""
 
     plan: Plan
     one_agent: bool

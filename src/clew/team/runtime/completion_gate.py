@@ -1,4 +1,4 @@
-"""The gate before a task counts as done: the state of a pipeline as a claim with receipts."""
+"""The gate that decides whether a task counts as done: it judges the state of a pipeline as a claim with receipts."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _EVER = datetime.min.replace(tzinfo=UTC)
 
 
 def completion_gate(pipeline: TaskPipeline, node: PlanNode) -> tuple[str, ...]:
-    """The reasons why the work of a pipeline may not count as done; none if it may. Receipts come into the state of a
-    pipeline only with the results of checks that the team itself asked for."""
+    """The reasons why the work of a pipeline may not count as done; none if it may. The state of a pipeline contains
+    only receipts of checks that the team itself requested."""
     try:
         return judge(pipeline, node).reasons
     except msgspec.ValidationError as error:
@@ -26,7 +26,7 @@ def completion_gate(pipeline: TaskPipeline, node: PlanNode) -> tuple[str, ...]:
 
 
 def judge(pipeline: TaskPipeline, node: PlanNode) -> Verdict:
-    """The verdict on the claim of a pipeline. Raises msgspec.ValidationError for a receipt that is none."""
+    """The verdict on the claim of a pipeline. Raises msgspec.ValidationError for an invalid receipt."""
     receipts = receipts_of(pipeline)
     return accept(claim_of(pipeline), receipts, _state_of(pipeline, node, receipts))
 

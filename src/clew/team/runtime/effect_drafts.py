@@ -34,7 +34,7 @@ _SEPARATOR = "@"
 
 
 class TeamPrompt(msgspec.Struct, frozen=True, kw_only=True):
-    """The part of a prompt that says where it came from."""
+    """The origin of a prompt, as stored in its record."""
 
     message: str
     number: int
@@ -68,7 +68,7 @@ class EffectDrafts:
         return ()
 
     def message(self, cause: TeamMessage, number: int, effect: SendMessage) -> Draft:
-        """A message of the team that follows from another one."""
+        """A message of the team that another message caused."""
         sent = TeamMessage(
             id=derived_id(self._by, cause.id, number),
             correlation_id=cause.correlation_id or cause.id,
@@ -142,7 +142,7 @@ class EffectDrafts:
 
 
 def derived_id(by: Principal, message: str, number: int) -> str:
-    """The id of the record that an effect of a message leads to."""
+    """The id of the record for an effect of a message."""
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{message}\n{number}"))
 
 
@@ -152,8 +152,8 @@ def call_of(request_id: str) -> str:
 
 
 def find_prompt(record: Breadcrumb, flow: Flow, *, by: Principal) -> TeamPrompt | None:
-    """The origin of a prompt of the team; None for any other message. Only Clew chooses ids, so that nobody else can
-    write such a prompt."""
+    """The origin of a prompt of the team; None for any other message. Only Clew can choose record ids, so no other
+    writer can forge such a prompt."""
     if record.schema_name != flow.message or RUN_OF_TEAM not in record.tags:
         return None
     try:

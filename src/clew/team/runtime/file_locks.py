@@ -1,9 +1,9 @@
 """Read and write locks on the files that all sessions share: those of the user's checkout. Work trees need none, since
 each belongs to one pipeline.
 
-A lock is a record on the trail, and the order of the records is the queue: a lock holds as soon as no earlier record
-stands in its way. Whoever needs several files names all of them in one lock, and waits only for earlier locks. So no
-two can wait for each other. A lock ends with its process, or after its lease.
+A lock is a record on the trail, and the order of the records is the queue: a lock is held as soon as no earlier lock
+conflicts with it. A caller that needs several files takes one lock for all of them and waits only for earlier locks, so
+there are no deadlocks. A lock ends with its process, or after its lease.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ LOCK = "team.lock.v1"
 EVERYTHING = ""
 """The path that stands for all files."""
 HEAD = ".git"
-"""The path that a merge locks beside its files, since it moves the branch of the checkout."""
+"""The path that a merge locks in addition to its files, because it moves the branch of the checkout."""
 LEASE = timedelta(minutes=15)
-"""The longest time that a lock holds. It ends the lock of a process that cannot be seen from here."""
+"""The longest time that a lock holds. It ends the locks of dead processes on other machines."""
 PATIENCE = 60.0
 """Seconds that a caller waits for a lock."""
 LOOK_EVERY = 1.0
-"""Seconds between two looks whether the processes before a lock still run."""
+"""Seconds between checks whether the processes of earlier locks still run."""
 MAX_LOCKS = 1_000
 
 LockMode = Literal["read", "write"]
 
 
 class FileLock(msgspec.Struct, frozen=True, kw_only=True):
-    """A lock as stored. `task` says for what it was taken. A path of a folder covers all files below it."""
+    """A lock as stored. `task` is its purpose. The path of a folder covers all files below it."""
 
     session: str
     task: str
@@ -54,14 +54,15 @@ class FileLock(msgspec.Struct, frozen=True, kw_only=True):
     until: datetime
 
     def conflicts(self, other: FileLock) -> bool:
-        """Whether only one of the two can hold."""
+        """Whether the two locks cannot be held at the same time."""
         if self.mode == other.mode == "read":
             return False
         return any(_overlap(own, its) for own in self.paths for its in other.paths)
 
 
 class LockState(msgspec.Struct, frozen=True, kw_only=True):
-    """A lock as doors show it. `waits_for` are the sessions before it; a lock that waits for none holds."""
+    """A lock as doors show it. `waits_for` are the sessions of earlier conflicting locks; if it is empty, the lock is
+    held."""
 
     id: str
     session: str
@@ -84,7 +85,7 @@ class FileLocks:
     async def hold(
         self, mode: LockMode, paths: Sequence[str], *, session: str, task: str, patience: float = PATIENCE
     ) -> AsyncIterator[None]:
-        """Hold a lock on all these paths at once. Raises Busy where others hold them for longer than `patience`."""
+        """Hold a lock on all these paths at once. Raises Busy if others hold them for more than `patience` seconds."""
         id = self._clock.new_id()
         lock = FileLock(
             session=session,
@@ -140,7 +141,7 @@ class FileLocks:
             await self._trail.log.wait(head, min(left, LOOK_EVERY), selector=Selector(schema_name=LOCK))
 
     async def _before(self, id: str) -> list[FileLock]:
-        """The live locks before one. Raises Busy for a lock that was taken away meanwhile."""
+        """The live locks before a lock. Raises Busy if the lock itself has been removed meanwhile."""
         found = await self._live()
         ids = [record.id for record, _ in found]
         if id not in ids:
@@ -148,7 +149,7 @@ class FileLocks:
         return [lock for _, lock in found[: ids.index(id)]]
 
     async def _live(self) -> list[tuple[Breadcrumb, FileLock]]:
-        """The locks in their order. Those of dead processes and those past their lease are removed."""
+        """The live locks in their order. Locks of dead processes and expired locks are removed."""
         page = await self._trail.records.list(
             Selector(schema_name=LOCK), by=self._by, limit=MAX_LOCKS, oldest_first=True
         )
@@ -170,7 +171,8 @@ class FileLocks:
 
 
 def with_locks(tools: Sequence[Tool], locks: FileLocks, folder: WorkingFolder, names: Sequence[str]) -> list[Tool]:
-    """The tools, of which those with these names hold a write lock on the file that they change."""
+    """Wrap the tools with these names so that they hold a write lock on the file that they change. Other tools are
+    unchanged."""
     return [_locked(each, locks, folder) if each.name in names else each for each in tools]
 
 
@@ -186,7 +188,7 @@ def _locked(tool: Tool, locks: FileLocks, folder: WorkingFolder) -> Tool:
 
 
 def with_checkout_lock(tools: Sequence[Tool], locks: FileLocks, name: str) -> list[Tool]:
-    """The tools, of which the one with this name holds a read lock on the whole checkout: it copies the user's files,
+    """Wrap the tool with this name so that it holds a read lock on the whole checkout. The tool copies the user's files
     and must not see half of a merge."""
 
     def locked(tool: Tool) -> Tool:

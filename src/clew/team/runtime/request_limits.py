@@ -1,4 +1,4 @@
-"""The limits of a session on a request that begins in it."""
+"""The limits of a session, applied to a request that starts in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from clew.team.sessions.session import Session
 
 
 def within_limits(request: PlanRequest, session: Session, base: str = "") -> PlanRequest:
-    """The request within the limits of a session, on its branch. A base of its own comes before that of the session."""
+    """The request with the limits and the branch of its session. `base` takes precedence over the base of the
+    session."""
     limits = session.config
     return msgspec.structs.replace(
         request,

@@ -62,7 +62,7 @@ class TeamResources:
         return SharedResources(pool=await self.pool(), locks=await self.locks.read())
 
     async def require_room(self) -> None:
-        """Raise Busy where as many calls wait as may wait."""
+        """Raise Busy if the queue of waiting calls is full."""
         waiting = sum(each.waiting for each in await self.pool())
         if waiting >= self._limits.queue:
             hint = (

@@ -12,13 +12,13 @@ from clew.errors import BudgetExceeded, NotFound
 from clew.team.messages.conversation import MAIN, find_conversation
 
 SHARES = 4
-"""A run is lent this part of the rest, so that several can work at once. A run that has used its part up gets another
-one."""
+"""A run borrows one part in this many of the remaining budget, so that several runs can work at once. A run that has
+used up its part gets another one."""
 SMALLEST = 50_000
-"""Tokens of a part. A smaller rest is not divided: all runs spend it together, so that the limit is passed by no more
-than one call."""
+"""The minimum tokens of a part. If parts would be smaller, all runs spend the rest directly, so that the limit is
+exceeded by at most one call."""
 MARGIN = 20_000
-"""With fewer tokens than these a part counts as used up, since a call may take more."""
+"""A part with fewer tokens than this counts as used up, because a single call may need more."""
 MAX_PARTS = 200
 """Parts that one run can have."""
 
@@ -32,18 +32,18 @@ class SessionBudgets:
         self._by = by
 
     async def open(self, session: str, tokens: int) -> None:
-        """Give a session a budget, or another limit. 0 means without limit."""
+        """Open the budget of a session, or change its limit. 0 means no limit and opens nothing."""
         if tokens:
             await self._budgets.open(root_name(session), BudgetLimits(tokens=tokens), by=self._by, session=session)
 
     async def spent(self, session: str) -> AgentBudget | None:
-        """The budget of a session; None where it has no limit."""
+        """The budget of a session; None if the session has no limit."""
         with suppress(NotFound):
             return await self._budgets.get(root_name(session), by=self._by)
         return None
 
     async def of_run(self, conversation: str, run: str) -> str | None:
-        """The budget of a run in a conversation of a team; None where nothing limits it."""
+        """The budget of a run in a conversation of a team; None if the run has no limit."""
         found = find_conversation(conversation)
         root = None if found is None else await self.spent(found.session)
         if found is None or root is None:
@@ -51,7 +51,7 @@ class SessionBudgets:
         return await self._part(root, _run_name(root.name, found.pipeline, run))
 
     async def release(self, conversation: str, run: str) -> None:
-        """Give back what a run that has ended did not spend."""
+        """Return the unspent budget of a run that has ended."""
         found = find_conversation(conversation)
         if found is None:
             return
@@ -61,7 +61,7 @@ class SessionBudgets:
                 await self._budgets.close(f"{own}/{number}", by=self._by)
 
     async def _part(self, root: AgentBudget, own: str) -> str:
-        """The part that a run spends now. A part that is used up is closed, and the next one is lent."""
+        """The budget part that a run currently spends. If it is used up, close it and lend the next one."""
         for number in range(1, MAX_PARTS + 1):
             name = f"{own}/{number}"
             try:
@@ -76,7 +76,7 @@ class SessionBudgets:
         return root.name
 
     async def _lend(self, root: str, name: str) -> str:
-        """Lend a part of the rest; a small rest is spent from the root itself."""
+        """Lend a part of the rest and return its name. If the rest is small, return the root instead."""
         share = ((await self._budgets.remaining(root, by=self._by)).tokens or 0) // SHARES
         if share < SMALLEST:
             return root

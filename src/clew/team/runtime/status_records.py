@@ -1,5 +1,5 @@
-"""The status of each team in one small record, so that a list of sessions reads no messages. It is derived: the work
-never depends on it."""
+"""The status of each team in one small record, so that a list of sessions reads no messages. The status is derived
+data: the work never depends on it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from clew.trail.store import Trail
 STATUS = "team.status.v1"
 MAX_LISTED = 1_000
 DELAY = 0.25
-"""Seconds for which the status of work under way waits for the next change, so that a quick step costs no write."""
+"""Seconds before the status of running work is written, so that quick successive changes cost only one write."""
 _RETRIES = 10
 _NAMESPACE = UUID("0b6c3f6e-86a1-5a37-8f0b-3d8f3c2e5a11")
 _ACTIVE = (NodeStatus.RUNNING, NodeStatus.WAITING, NodeStatus.MERGING)
 
 
 class TeamStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The work of one session in short. `waits_for_user` says that it goes on only after an answer or a decision."""
+    """The work of one session in short. `waits_for_user` says whether it needs an answer or a decision of the user to
+    continue."""
 
     session_id: str
     request: str = ""
@@ -53,7 +54,7 @@ class TeamStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     waits_for_user: bool = False
     is_halted: bool = False
     messages: int = 0
-    """The number of messages behind this status. An older status never replaces a newer one."""
+    """The number of messages that this status includes. An older status never replaces a newer one."""
     updated_at: datetime | None = None
 
 
@@ -69,13 +70,13 @@ class StatusRecords:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def write(self, state: TeamState) -> None:
-        """Write the status of a state where it has changed and no newer one is there."""
+        """Write the status of a state if it has changed and no newer one is stored."""
         self._waiting.pop(state.session, None)
         await self._write(status_of(state))
 
     async def note(self, state: TeamState) -> None:
-        """As `write`. Where the work goes on by itself, the status is written a moment later, if no other came until
-        then; the next message after a crash brings it up to date."""
+        """Like `write`, but while the work continues by itself, the status is written after a short delay, and only the
+        newest one. After a crash, the next message updates the status."""
         status = status_of(state)
         is_known = self._written.find(state.session) is not None or state.session in self._waiting
         if state.is_over or status.waits_for_user or not is_known:
@@ -86,7 +87,7 @@ class StatusRecords:
         self._waiting[state.session] = status
 
     async def flush(self) -> None:
-        """Write all that waits, before the process ends."""
+        """Write all delayed statuses before the process ends."""
         for session in tuple(self._waiting):
             self._begin(session)
         if self._tasks:
@@ -158,7 +159,7 @@ def status_of(state: TeamState) -> TeamStatus:
 
 
 def waits_for_user(state: TeamState) -> bool:
-    """Whether the work goes on only after the user has said something."""
+    """Whether the work needs input of the user to continue."""
     if state.is_over:
         return False
     stages = (state.stage.name, *(each.stage.name for each in state.pipelines.values() if not each.is_over))

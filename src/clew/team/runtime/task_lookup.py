@@ -1,4 +1,4 @@
-"""Tasks and questions of a team as people name them, and the evidence of a task at any time. No I/O."""
+"""Finds tasks and questions of a team by the names that people use, and the evidence of a task at any time. No I/O."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from clew.team.runtime.completion_gate import evidence_of
 
 
 def find_task(state: TeamState, which: str) -> TaskPipeline:
-    """The pipeline of a task: by the id of the pipeline or the task, or by the number of the task in the plan. Of
-    several pipelines of a task it is the newest. Raises NotFound."""
+    """The pipeline of a task: by the id of the pipeline or the task, or by the number of the task in the plan. If a
+    task has several pipelines, it is the newest one. Raises NotFound."""
     plan = state.dag.plan if state.dag else None
     ids = [each.id for each in plan.nodes] if plan else []
     if which.isdecimal() and 1 <= int(which) <= len(ids):
@@ -27,7 +27,7 @@ def find_task(state: TeamState, which: str) -> TaskPipeline:
 
 
 def task_evidence(state: TeamState, which: str) -> TaskEvidence:
-    """The evidence of a task; of one that is not finished, with its progress. Raises NotFound."""
+    """The evidence of a task. For an unfinished task it includes the progress. Raises NotFound."""
     try:
         pipeline = find_task(state, which)
     except NotFound:
@@ -57,8 +57,8 @@ def _find_waiting(state: TeamState, which: str) -> TaskEvidence | None:
 
 
 def find_question(state: TeamState, question: str) -> str:
-    """The id of an open question, by its number, its id or the end of its id; the only one where none is named. Raises
-    NotFound, InvalidInput."""
+    """The id of an open question, found by its number, its id, or the beginning or end of its id. If `question` is
+    empty, the only open question. Raises NotFound, InvalidInput, and IllegalState if no question is open."""
     ids = list(state.questions)
     if not ids:
         raise IllegalState("answer", "a question", "without an open question", ("wait for one",))

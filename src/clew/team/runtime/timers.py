@@ -1,4 +1,5 @@
-"""Timers of a team: records that wait until they are due, and then send TIMER_DUE. They outlive the process."""
+"""Timers of a team: records that wait until they are due, and then send TIMER_DUE. They survive the end of the
+process."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ from clew.trail.work.handlers import Handler
 
 NAME = "team/timers"
 LONGEST_WAIT = 3_600.0
-"""Seconds after which a timer looks at the clock again, which may have been set."""
+"""Seconds after which a timer checks the clock again, because the clock may have been changed."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ class TeamTimer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def timer_handler(clock: Clock, *, by: Principal) -> Handler:
-    """The handler of all timers. A timer that is not due is given back until then."""
+    """The handler of all timers. A timer that is not due yet is released until then."""
 
     async def handle(event: Event, deps: Any) -> Sequence[Draft]:
         record = event.breadcrumb

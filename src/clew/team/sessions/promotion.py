@@ -1,7 +1,7 @@
 """Promotion: journal entries of one session become readable in all sessions, and the way back.
 
-An entry is promoted when its session succeeds, when the Inspector approves the task that it belongs to, after it was
-used with success several times, or by the user. The entry says by whom, when and why.
+An entry is promoted if its session succeeds, if the Inspector approves its task, after several successful uses, or by
+the user. The entry says by whom, when and why.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ USES = 3
 _MOST = 1_000
 _RETRIES = 5
 _SHARED = frozenset((Category.DECISION, Category.PATTERN, Category.FAILURE))
-"""Categories that a success promotes; a failure needs its resolution."""
+"""Categories that are promoted if their session succeeds. Failures are promoted only with a resolution."""
 
 
 class PromotionTrigger(StrEnum):
@@ -45,7 +45,7 @@ class PromotionTrigger(StrEnum):
 
 
 class Promotions:
-    """Promotes the journal entries of sessions. Calls raise what the trail raises."""
+    """Promotes the journal entries of sessions. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, flow: Flow, clock: Clock) -> None:
         self._trail = trail
@@ -62,16 +62,16 @@ class Promotions:
         return await self._mark(id, {"promoted": mark, "taken_back": None}, by, is_promoted=True)
 
     async def take_back(self, id: str, *, by: Principal) -> Node:
-        """Undo a promotion: only the session of the entry reads it. From then on only the user promotes it. Raises
-        NotFound, InvalidInput for an entry that is not promoted."""
+        """Undo a promotion, so that only the entry's own session can read it. Afterwards only the user can promote the
+        entry again. Raises NotFound, InvalidInput for an entry that is not promoted."""
         if PROMOTED not in (await self._get(id, by)).tags:
             raise InvalidInput("entry", f"{id} is not promoted", hint="`clew session show` lists the promoted ones")
         mark = {"by": by.agent_id, "at": self._clock.now().isoformat()}
         return await self._mark(id, {"promoted": None, "taken_back": mark}, by, is_promoted=False)
 
     async def settle(self, session: str, *, by: Principal, is_success: bool = False) -> Sequence[Node]:
-        """Promote the entries of a session that its present state promotes: tasks that the Inspector approved,
-        entries that were used, and after a success decisions, patterns and resolved failures."""
+        """Promote the entries of a session that now qualify: entries of tasks that the Inspector approved, entries that
+        were used often enough, and, if the session succeeded, decisions, patterns and resolved failures."""
         entries = [each for each in await self._entries(session, by) if _is_open(each)]
         if not entries:
             return ()
@@ -139,7 +139,7 @@ class Promotions:
 
 
 def _is_open(entry: Breadcrumb) -> bool:
-    """Whether an entry may be promoted without the user: it is not shared, and nobody took it back."""
+    """Whether an entry may be promoted automatically: it is not shared, and its promotion was never undone."""
     return PROMOTED not in entry.tags and not entry.context["metadata"].get("taken_back")
 
 
@@ -159,7 +159,7 @@ def _is_worth_sharing(entry: Breadcrumb) -> bool:
 
 
 def _shown_in(context: Breadcrumb) -> Iterable[str]:
-    """The ids of the records in a context that an agent got."""
+    """The ids of the records in the context of an agent."""
     receipt = context.context.get("receipt")
     items = receipt.get("items", ()) if isinstance(receipt, dict) else ()
     return (str(each["id"]) for each in items if isinstance(each, dict) and "id" in each)

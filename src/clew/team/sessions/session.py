@@ -23,7 +23,7 @@ MAX_AGENTS = 64
 BRANCH_PREFIX = "clew/"
 MAX_BRANCH = 60
 SHORT_ID = 8
-"""The characters at the end of an id that people see."""
+"""The number of characters at the end of an id that are shown to people."""
 _REVISION = re.compile(r"\w[\w./+~^@-]{0,199}")
 
 
@@ -36,7 +36,7 @@ class SessionStatus(StrEnum):
 
 
 class SessionAction(StrEnum):
-    """The events of a session."""
+    """The actions that change the state of a session."""
 
     ACTIVATE = "activate"
     SUSPEND = "suspend"
@@ -46,7 +46,7 @@ class SessionAction(StrEnum):
 
 
 class SessionEffect(StrEnum):
-    """Work that follows from an event. The caller does it after it stored the session."""
+    """Work that follows from an event. The caller does the work after storing the session."""
 
     FOCUS = "focus"
     UNFOCUS = "unfocus"
@@ -66,7 +66,7 @@ TRANSITIONS: Mapping[SessionStatus, Mapping[SessionAction, SessionStatus]] = {
     SessionStatus.COMPLETED: {},
     SessionStatus.FAILED: {},
 }
-"""The action that leads from one state to another. Every other action is refused."""
+"""The actions allowed in each state, and the state that each leads to. All other actions are refused."""
 
 _EFFECTS: Mapping[SessionStatus, tuple[SessionEffect, ...]] = {
     SessionStatus.ACTIVE: (SessionEffect.FOCUS,),
@@ -104,7 +104,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: datetime | None = None
     last_active_at: datetime
     reason: str = ""
-    """Why Clew changed the state by itself; empty where a person did."""
+    """Why Clew changed the state automatically; empty if a person changed it."""
     summary: str = ""
     context: SessionContext = SessionContext()
     active_dag_id: str = ""
@@ -116,7 +116,7 @@ class Session(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """An action at a time. `summary` belongs to `complete`, `reason` to an action that no person asked for."""
+    """An action and its time. `summary` is for the end of a session, `reason` for automatic actions."""
 
     action: SessionAction
     at: datetime
@@ -142,19 +142,19 @@ def step(session: Session, event: SessionEvent) -> tuple[Session, tuple[SessionE
 
 
 def read_session(record: Mapping[str, Any]) -> Session:
-    """The session of a record. Records of earlier versions hold the times of the configuration as `limits`."""
+    """The session of a record. Records of earlier versions store the configuration as `limits`."""
     if "config" not in record and "limits" in record:
         record = {**record, "config": record["limits"]}
     return msgspec.convert(record, Session)
 
 
 def has_limits(config: SessionConfig) -> bool:
-    """Whether a session changes its state by itself."""
+    """Whether a session can change its state automatically because of time limits."""
     return bool(config.auto_suspend_after or config.session_timeout)
 
 
 def apply_limits(session: Session, last_activity: datetime | None, now: datetime) -> Session:
-    """Return the session as its limits leave it now: suspended when it was idle too long, failed when it is too old."""
+    """Return the session with its time limits applied: suspended if it was idle too long, failed if it is too old."""
     if session.state is not SessionStatus.ACTIVE:
         return session
     limits = session.config
@@ -191,7 +191,8 @@ def check_branch(name: str) -> None:
 
 
 def branch_name(name: str, id: str) -> str:
-    """The branch of a new session: its name in characters that git and shells take, or the end of its id."""
+    """The branch of a new session: its name, reduced to characters that are safe for git and shells, or the end of its
+    id."""
     plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     words = re.sub(r"[^A-Za-z0-9_]+", "-", plain).strip("-_")[:MAX_BRANCH].rstrip("-_")
     return BRANCH_PREFIX + (words or id[-SHORT_ID:])

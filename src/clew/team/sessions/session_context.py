@@ -33,7 +33,7 @@ _LABELS = {
 
 
 class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Files are paths with a note each; agents are roles with their state. `conversation_id` and `message_history` are
+    """Files map paths to notes; `active_agents` maps roles to their states. `conversation_id` and `message_history` are
     read from the trail and not stored here."""
 
     current_task: str = ""
@@ -55,8 +55,8 @@ class SessionContext(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class ContextChange(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A change of a context: texts replace, lists and files are added. `finish_step` moves the step to the completed
-    ones; `unblock` and `drop_next` remove entries."""
+    """A change of a context. Texts replace the current ones; lists and files are added to them. `finish_step` moves the
+    current step to the completed ones. `unblock` and `drop_next` remove entries."""
 
     task: str | None = None
     step: str | None = None

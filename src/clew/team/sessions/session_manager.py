@@ -37,7 +37,7 @@ from clew.team.sessions.session_store import SessionStore, is_over
 from clew.trail.store import Trail
 
 SHORTEST = 4
-"""The fewest characters of an id that name a session."""
+"""The minimum number of characters of an id that identify a session."""
 _RETRIES = 50
 _LISTED = "`clew session list` shows them"
 Update = Callable[[SessionContext], SessionContext]
@@ -68,8 +68,9 @@ class SessionStats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionManager:
-    """The sessions of a trail. Each call has the rights of a principal: the user who began a session, or a curator of
-    its owner, changes it. `team_state_of` returns the state of the team of a session, for its snapshot."""
+    """The sessions of a trail. Each call uses the rights of its principal. Only the user who began a session, or a
+    curator of its owner, may change it. `team_state_of` returns the state of the team of a session, for its
+    snapshot."""
 
     def __init__(
         self, trail: Trail, conversations: Conversations, clock: Clock, team_state_of: TeamStateOf | None = None
@@ -91,8 +92,8 @@ class SessionManager:
         metadata: dict[str, Any] | None = None,
         id: str = "",
     ) -> Session:
-        """Write a new active session and focus it; `id` is a new one unless Clew chose it before. Raises InvalidInput,
-        AccessDenied, AlreadyExists (an open session has that name)."""
+        """Write a new active session and focus it; `id` is chosen here unless Clew already chose one. Raises
+        InvalidInput, AccessDenied, AlreadyExists (an open session has that name)."""
         by.require("create")
         config = config or SessionConfig()
         check_new(name, config)
@@ -119,12 +120,12 @@ class SessionManager:
         return active
 
     async def get(self, id: str, *, by: Principal) -> Session:
-        """A session as its limits leave it now. Raises NotFound."""
+        """A session, with its time limits applied. Raises NotFound."""
         return (await self._store.load(id, by))[1]
 
     async def find(self, given: str, *, by: Principal) -> str:
-        """The id of the session with this id or name, or whose id begins or ends so; of several with one name the open
-        one. Raises NotFound, and ClewError where several are meant."""
+        """Return the id of a session, found by its id, its name, or the beginning or end of its id. An open session is
+        preferred to closed ones with the same name. Raises NotFound, and ClewError if several sessions match."""
         is_id = await self._store.exists(given, by)
         found = [given] if is_id else [each.id for each in await self._store.by_name(given, by)]
         if not found and len(given) >= SHORTEST:
@@ -165,8 +166,8 @@ class SessionManager:
     async def act(
         self, id: str, action: SessionAction, *, by: Principal, summary: str = "", reason: str = ""
     ) -> Session:
-        """Change the state of a session. A suspended session has a snapshot, which `resume` restores; a session that
-        is closed while it is active promotes its journal entries. Raises NotFound, AccessDenied, IllegalState,
+        """Change the state of a session. `suspend` writes a snapshot, which `resume` restores. Closing an active
+        session counts as its success and promotes its journal entries. Raises NotFound, AccessDenied, IllegalState,
         TooLarge."""
         if len(summary) > MAX_SUMMARY:
             raise TooLarge("summary", len(summary), MAX_SUMMARY, "characters")
@@ -201,7 +202,7 @@ class SessionManager:
         return done
 
     async def switch(self, id: str, *, by: Principal) -> Session:
-        """Focus a session, and resume it where it is suspended. Raises NotFound, AccessDenied, IllegalState."""
+        """Focus a session, and resume it if it is suspended. Raises NotFound, AccessDenied, IllegalState."""
         session = await self.get(id, by=by)
         require_say(await self._history.first(id, by=inside(by)), by)
         if session.state is SessionStatus.SUSPENDED:
@@ -235,8 +236,8 @@ class SessionManager:
         return msgspec.structs.replace(session.context, conversation_id=id, message_history=history)
 
     async def update_context(self, id: str, update: Update, *, by: Principal) -> Session:
-        """Replace the private context by `update` of it. Of several writers at the same time each sees the result of
-        the one before. Raises NotFound, AccessDenied, IllegalState for a session that is not active, TooLarge."""
+        """Replace the private context by the result of `update`. Concurrent updates are applied one after the other.
+        Raises NotFound, AccessDenied, IllegalState for a session that is not active, TooLarge."""
         _require_own(id, by)
 
         async def take(session: Session) -> Session:
@@ -249,8 +250,8 @@ class SessionManager:
         return await self._change(id, take, by)
 
     async def set_plan(self, id: str, plan: str, *, by: Principal) -> Session:
-        """Make this the plan that the session carries out; the one before goes into its history. An empty one ends
-        it. Raises NotFound, AccessDenied."""
+        """Set the active plan of the session, and move the previous plan to its history. An empty `plan` only ends the
+        previous one. Raises NotFound, AccessDenied."""
 
         async def take(session: Session) -> Session:
             earlier = (session.active_dag_id,) if session.active_dag_id not in ("", plan) else ()
@@ -268,7 +269,8 @@ class SessionManager:
         return await self._change(id, take, by)
 
     async def snapshot(self, id: str, *, by: Principal) -> SessionSnapshot:
-        """The snapshot of a suspended session; of another one, its state now. Raises NotFound, AccessDenied."""
+        """The stored snapshot of a suspended session; for other sessions, a snapshot of the current state. Raises
+        NotFound, AccessDenied."""
         _require_own(id, by)
         session = await self.get(id, by=by)
         stored = await self._snapshots.read(id, by=inside(by)) if session.state is SessionStatus.SUSPENDED else None
@@ -300,8 +302,8 @@ class SessionManager:
         )
 
     async def _change(self, id: str, take: Callable[[Session], Awaitable[Session]], by: Principal) -> Session:
-        """Write the session that `take` makes of the present one, which is read again when another writer was first.
-        Raises NotFound, AccessDenied and what `take` raises."""
+        """Apply `take` to the current session and write the result. Retries if another writer was first. Raises
+        NotFound, AccessDenied and the errors of `take`."""
         require_say(await self._history.first(id, by=inside(by)), by)
         for _ in range(_RETRIES):
             record, session = await self._store.load(id, by)

@@ -16,12 +16,12 @@ from clew.trail.model.flow import read_flow
 from clew.trail.store import Trail
 
 PRIORITY = 55
-"""After history and skills, before the rules of the folder."""
+"""The hook runs after those for history and skills, and before the hook for the rules of the folder."""
 
 
 def session_hook(trail: Trail, by: Principal) -> Hook:
-    """A hook that puts the context of a session before the first prompt of each of its runs. A conversation of an agent
-    of the session is named `<session>.<…>`. `by` owns the agents."""
+    """A hook that adds the private context of a session at the beginning of the first prompt of each run. A
+    conversation of an agent of the session is named `<session>.<…>`. `by` owns the agents."""
 
     async def add(data: PromptData) -> PromptData:
         if not data.is_first or not data.session:

@@ -1,7 +1,7 @@
 """The snapshot of a suspended session: all that another process needs to continue it, and its record on the trail.
 
-The trail holds every part anyway. The snapshot is the state at one moment in one record: it shows what was pending,
-and a resumed session gets the private context of that moment.
+Every part is also on the trail elsewhere. The snapshot is the state at one moment in one record: it shows the pending
+work, and a resumed session gets the private context of that moment.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class SessionSnapshots:
         self._schema = schema
 
     async def write(self, snapshot: SessionSnapshot, *, by: Principal) -> None:
-        """Write a snapshot. Of two at the same time either may win."""
+        """Write a snapshot. Of two concurrent writes either may win."""
         session = snapshot.session
         id, context = _record_id(session.id, by), msgspec.to_builtins(snapshot)
         found = (await self._records.find_many([id], by=by)).get(id)

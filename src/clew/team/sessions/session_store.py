@@ -1,6 +1,6 @@
 """The records of sessions on the trail: read, write and list them, and the session that a user works in.
 
-A conversation has no session record until somebody names it or changes its state; until then it is active.
+A conversation has no session record, and counts as active, until a user names it or changes its state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SessionStore:
         self._clock = clock
 
     async def load(self, id: str, by: Principal) -> tuple[Breadcrumb | None, Session]:
-        """The record of a session, if there is one, and the session as its limits leave it. Raises NotFound."""
+        """The record of a session, or None, and the session with its time limits applied. Raises NotFound."""
         by = inside(by)
         record_id = session_record_id(id, by)
         found = (await self._records.find_many([record_id], by=by)).get(record_id)
@@ -46,7 +46,7 @@ class SessionStore:
         )
 
     async def limited(self, session: Session, by: Principal) -> Session:
-        """The session as its limits leave it now. Every record of the session counts as activity."""
+        """The session with its time limits applied. Every record of the session counts as activity."""
         if not has_limits(session.config) or session.state is not SessionStatus.ACTIVE:
             return session
         page = await self._records.list(Selector(session=session.id), by=inside(by), limit=1)
@@ -54,8 +54,8 @@ class SessionStore:
         return apply_limits(session, last, self._clock.now())
 
     async def begin(self, session: Session, key: str | None, by: Principal) -> None:
-        """Write a new session. Of several with one key, which are begun at the same time, one is written. Raises
-        AlreadyExists for the others."""
+        """Write a new session. If several sessions with the same key are begun at the same time, only one is written.
+        Raises AlreadyExists for the others."""
         draft = self._draft(session, by)
         try:
             written = await self._records.create(msgspec.structs.replace(draft, idempotency_key=key), by=inside(by))
@@ -65,7 +65,7 @@ class SessionStore:
             raise AlreadyExists("session", repr(session.name))
 
     async def write(self, record: Breadcrumb | None, session: Session, by: Principal) -> None:
-        """Write a session. Raises Conflict where another writer came first."""
+        """Write a session. Raises Conflict if another writer was first."""
         draft = self._draft(session, by)
         if record is not None:
             change = Change(title=draft.title, tags=draft.tags, context=draft.context, embed="never")
@@ -103,7 +103,7 @@ class SessionStore:
         return str(found.context.get("session") or "") or None
 
     async def focus(self, session: str, by: Principal) -> None:
-        """Make this the one session that the caller works in; an empty one is none. Of two at once either may win."""
+        """Set the session that the caller works in; an empty id means none. Of two concurrent calls either may win."""
         id, context = _focus_id(by), {"user": by.agent_id, "session": session}
         found = (await self._records.find_many([id], by=inside(by))).get(id)
         with suppress(Conflict, AlreadyExists):  # another focus came right after this one
@@ -130,7 +130,8 @@ def is_over(session: Session) -> bool:
 
 
 def session_record_id(session: str, by: Principal) -> str:
-    """The id of the record of a session. Whoever names a session does not choose the id of a record."""
+    """The id of the record of a session. The id is derived, so that a caller who chooses a session id cannot choose a
+    record id."""
     return str(uuid5(NAMESPACE_OID, f"clew/session\n{by.owner_id}\n{session}"))
 
 

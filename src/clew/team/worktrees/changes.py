@@ -42,8 +42,8 @@ class Staged(msgspec.Struct, frozen=True, kw_only=True):
 
 def stage(git: GitFolder, *, is_users: bool) -> Staged:
     """Write the files of a work tree as a tree. Ignored files, secrets, very large new files and repositories within
-    are left out. Files with a filter, as those of Git LFS have, are left out of the user's checkout with a note, and
-    are refused in a work tree of ours, because no filter is run."""
+    are left out. No git filter is run. Files with a filter, such as Git LFS files, are therefore left out with a note
+    in the user's checkout, and refused in a work tree of Clew."""
     git.run(["update-index", "-q", "--refresh", "--ignore-submodules"], codes=(0, 1))
     if git.run(["ls-files", "-z", "--unmerged"]).stdout:
         raise InvalidInput("checkout", _CONFLICT, hint="Resolve them first, or start from HEAD")
@@ -96,7 +96,7 @@ def _filtered(git: GitFolder, paths: Sequence[bytes]) -> set[bytes]:
 
 
 def _is_same_pointer(git: GitFolder, path: bytes) -> bool:
-    """Whether the file is the content that the LFS pointer of the index stands for, or that pointer itself."""
+    """Whether the file equals the LFS pointer in the index, or the content that this pointer refers to."""
     assert git.work_tree is not None
     entry = git.run(["ls-files", "-z", "-s", "--", os.fsdecode(path)]).fields()
     if not entry:
@@ -176,7 +176,8 @@ def new_submodules(git: GitFolder, base: str, new: str) -> list[str]:
 
 
 def is_outside(path: str, allowed: Sequence[str]) -> bool:
-    """Whether a path is not among the paths, folders and patterns that a task may change; none means any."""
+    """Whether a path matches none of the paths, folders and patterns that a task may change. If the list is empty,
+    every path is allowed."""
     return bool(allowed) and not any(_covers(each, path) for each in allowed)
 
 

@@ -1,5 +1,5 @@
-"""The merge of a session's branch into the user's checkout. Nothing changes if a file concerned has changes of the
-user, or if the two sides conflict. Files elsewhere in the checkout stay as they are."""
+"""The merge of a session's branch into the user's checkout. Nothing changes if an affected file has changes of the
+user, or if the two sides conflict. Other files in the checkout stay unchanged."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Outcome = Literal["up_to_date", "fast_forward", "merged", "copied", "diverged", 
 
 
 class CheckoutMerge(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of a merge into the checkout. `dirty` are files that the user changed meanwhile; with them, or with
+    """The result of a merge into the checkout. `dirty` are files that the user has changed. If there are dirty files or
     conflicts, nothing was changed."""
 
     outcome: Outcome
@@ -44,9 +44,9 @@ class CheckoutMerge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merge_into_checkout(trees: SessionTrees, clock: Clock, *, ff_only: bool = False) -> CheckoutMerge:
-    """Merge a session's branch into what is checked out; a folder without git gets the changed files. With `ff_only`
-    nothing changes where a merge commit is needed. Can be repeated after a crash. Raises InvalidInput for a checkout
-    in the middle of a merge or a rebase."""
+    """Merge a session's branch into the branch or commit that is checked out; a folder without git gets the changed
+    files. With `ff_only`, nothing changes if a merge commit is needed. Can be repeated after a crash. Raises
+    InvalidInput for a checkout in the middle of a merge or a rebase."""
     with trees.locked():
         if trees.repository.kind == "copy":
             return _copy_back(trees)
@@ -89,9 +89,9 @@ def _merge(trees: SessionTrees, clock: Clock, ff_only: bool) -> CheckoutMerge:
 
 @dataclass(frozen=True, slots=True)
 class _FileStates:
-    """Files concerned by a merge. `dirty` have changes that no version of the merge has. `staged` are entries for the
-    user's index, for files that do not have the version of HEAD: those with the merged content, as after a crash, and
-    `taken`, those with the content that the session took along."""
+    """The states of the files that a merge affects. `dirty` files have a content that no version of the merge has.
+    `staged` are index entries for files that differ from HEAD: files that already have the merged content, as after a
+    crash, and files that have the content that the session took along. The latter are also in `taken`."""
 
     dirty: tuple[str, ...]
     staged: tuple[bytes, ...]
@@ -99,7 +99,7 @@ class _FileStates:
 
 
 def _check_files(git: GitFolder, head: str, tree: str, start: str) -> _FileStates:
-    """Compare the files concerned in the checkout with the versions that the merge knows."""
+    """Compare the affected files of the checkout with the versions in the merge."""
     started = _read_changes(git, head, start)
     git.run(["update-index", "-q", "--refresh", "--ignore-submodules"], codes=(0, 1))
     entries = {path: (mode, blob) for mode, blob, path in split_entries(git.run(["ls-files", "-z", "-s"]))}
@@ -132,7 +132,7 @@ def _version(mode: str, blob: str) -> _Version:
 
 
 def _stage_states(git: GitFolder, place: Path, head: str, states: _FileStates) -> str:
-    """Put the states into the user's index, and return the tree that git shall take for the present one."""
+    """Write the entries into the user's index, and return the tree that git should treat as the current one."""
     if states.staged:
         git.run(["update-index", "-z", "--index-info"], stdin=b"".join(states.staged))
         git.run(["update-index", "-q", "--refresh", "--ignore-submodules"], codes=(0, 1))
@@ -151,7 +151,7 @@ def _exists(git: GitFolder, path: bytes) -> bool:
 
 
 def _has_content(git: GitFolder, path: bytes, mode: str, blob: str) -> bool:
-    """Whether the file in the work tree is a given version."""
+    """Whether the file in the work tree has the mode and the content of a blob."""
     assert git.work_tree is not None
     place = os.path.join(os.fsencode(git.work_tree), path)
     if mode == SUBMODULE or blob == _NONE[1]:
@@ -169,7 +169,7 @@ def _has_content(git: GitFolder, path: bytes, mode: str, blob: str) -> bool:
 
 
 def _refuse_collisions(git: GitFolder, tree: str) -> None:
-    """Raise InvalidInput for names that differ only by case, where the file system does not tell them apart."""
+    """Raise InvalidInput for names that differ only by case, if the file system ignores case."""
     assert git.work_tree is not None
     if not os.path.exists(git.work_tree / ".GIT"):
         return

@@ -23,31 +23,31 @@ _VENVS = (".venv", "venv")
 _RUST = frozenset(("cargo", "rustc", "rustfmt", "cargo-clippy"))
 _LIBRARIES = (".venv", "venv", "node_modules", "vendor")
 _SOURCES = ("", "src", "lib")
-"""Folders of a project from which Python imports."""
+"""Folders of a project from which Python can import modules."""
 _INTERPRETER = re.compile(r"(?:python|pypy|node)[\w.-]*")
-"""Names of programs whose folder is readable, because their libraries lie beside it."""
+"""Matches the names of interpreters. Their installation folder is readable, because it contains their libraries."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommandSetup:
-    """The variables of a shell command that the sandbox does not pass on itself, and the folders of programs and
-    libraries that it may read."""
+    """The environment variables of a shell command, which the sandbox does not pass on itself, and the folders of
+    programs and libraries that the command may read."""
 
     checkout: Path
     variables: Mapping[str, str]
 
     def program(self, command: str, **more: str) -> Program:
-        """A shell command with these variables. A failure within a pipe counts."""
+        """A shell command with these variables. A failure inside a pipe fails the command (`pipefail`)."""
         exports = "; ".join(f"export {name}={shlex.quote(value)}" for name, value in {**self.variables, **more}.items())
         script = f"set -o pipefail 2>/dev/null\n{exports}\n{command}"
         return Program(argv=(shutil.which("bash") or "/bin/sh", "-c", script))
 
     def find(self, program: str) -> str | None:
-        """The place of a program."""
+        """The path of a program; None if it is not found."""
         return shutil.which(program, path=self.variables["PATH"])
 
     def python_beside(self, program: str) -> str:
-        """The Python in the folder of a program; else the first one."""
+        """The Python in the folder of a program, else the first one on the path."""
         beside = os.path.join(os.path.dirname(self.find(program) or ""), "python3")
         return beside if os.access(beside, os.X_OK) else self.find("python3") or self.find("python") or "python3"
 
@@ -69,14 +69,14 @@ class CommandSetup:
         return place.is_dir() and (is_own or real.name == name or (real / "pyvenv.cfg").is_file())
 
     def _holds_more(self, path: str) -> bool:
-        """Whether a path is relative, or is the checkout, the home folder or a parent of either. A link must not open
-        these."""
+        """Whether a path is too broad to be readable: relative, or the checkout, the home folder or a parent of either.
+        A link could otherwise expose them."""
         real = os.path.realpath(path)
         inner = (os.path.realpath(each) for each in (self.checkout, os.path.expanduser("~")))
         return not os.path.isabs(path) or any(Path(each).is_relative_to(real) for each in inner)
 
     def _rust(self) -> Iterator[str]:
-        """The parts of the toolchain of Rust that hold no password."""
+        """The parts of the Rust toolchain that contain no credentials."""
         parts = {"RUSTUP_HOME": ("toolchains", "settings.toml"), "CARGO_HOME": ("bin", "registry", "git")}
         for name, inner in parts.items():
             yield from (os.path.join(self.variables[name], each) for each in inner if name in self.variables)
@@ -102,8 +102,8 @@ def worktree_confinement(
     seconds: float = SECONDS,
     net: tuple[str, ...] = (),
 ) -> Confinement:
-    """Let a command write the work tree and a temporary folder, and nothing else. It may read `read`, without the
-    secrets in there, and `programs`, which are folders of installed programs."""
+    """Allow a command to write only to the work tree and a temporary folder. It may read the folders in `read` except
+    their secrets, and the folders of installed programs in `programs`."""
     writable = tuple(str(each) for each in (folder, scratch) if each is not None)
     return Confinement(
         write=writable,
@@ -123,8 +123,8 @@ def worktree_confinement(
 def find_setup(
     checkout: Path, project: Path, *, scratch: Path, environ: Mapping[str, str] = os.environ
 ) -> CommandSetup:
-    """The setup of commands in `project`, a folder of a work tree: programs of the user's checkout first, modules of
-    the work tree before those of an editable install, caches in the temporary folder."""
+    """The setup of commands in `project`, a folder of a work tree: programs of the user's checkout come first, modules
+    of the work tree come before those of an editable install, and caches are in the temporary folder."""
     folders = [str(each) for each in _program_folders(checkout, environ)]
     sources = [str(project / name) for name in _SOURCES if (project / name).is_dir()]
     variables = {
@@ -156,7 +156,7 @@ def _program_folders(checkout: Path, environ: Mapping[str, str]) -> Iterator[Pat
 
 
 def _without_shims(folder: Path) -> list[Path]:
-    """The folder itself; for the scripts of pyenv, the programs of the version that they stand for."""
+    """The folder itself; for a folder of pyenv shims, the program folders of the selected versions."""
     if folder.name != "shims":
         return [folder]
     try:
@@ -190,7 +190,8 @@ def _with_interpreters(folder: str) -> Iterator[str]:
 
 
 def _home_of(venv: str) -> str:
-    """The folder of the Python that a virtual environment was made from; empty if the folder is none."""
+    """The folder of the Python that a virtual environment was made from; empty if `venv` is not a virtual
+    environment."""
     try:
         lines = Path(venv, "pyvenv.cfg").read_text(errors="replace").splitlines()
     except OSError:

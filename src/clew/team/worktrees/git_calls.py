@@ -1,6 +1,6 @@
-"""Safe calls of git that write. They run in a git folder of ours that shares only the objects with the user's
-repository, so no hook, filter, merge driver or other setting of that repository runs anything. Only refs are written in
-the repository itself, with its hooks off.
+"""Safe git calls that write. They run in a git folder of Clew's own that shares only the objects with the user's
+repository, so no hook, filter, merge driver or other setting of that repository can run a program. In the repository
+itself only refs are written, with hooks disabled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GitOutput:
     stdout: bytes
 
     def fields(self) -> list[bytes]:
-        """The pieces of output between NULs."""
+        """The NUL-separated fields of the output."""
         return self.stdout.removesuffix(b"\0").split(b"\0") if self.stdout else []
 
 
@@ -54,7 +54,8 @@ class Identity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitFolder:
-    """A git folder of ours for one work tree. New objects go to `objects`, which belong to the user's repository."""
+    """A git folder of Clew's own for one work tree. New objects go to `objects`, which belong to the user's
+    repository."""
 
     gitdir: Path
     objects: Path
@@ -118,7 +119,8 @@ def call_git(
     codes: Sequence[int] = (0,),
     seconds: float = WRITE_SECONDS,
 ) -> GitOutput:
-    """Run git. Its error messages are logged only, because they may quote files. Raises SourceError and GitFailed."""
+    """Run git. Its error messages are only logged, because they may quote file contents. Raises SourceError and
+    GitFailed."""
     command = ["git", *SAFE_OPTIONS, *_ALWAYS, *arguments]
     try:
         ran = subprocess.run(

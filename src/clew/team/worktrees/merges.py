@@ -1,5 +1,5 @@
-"""Merges without a work tree: `git merge-tree` writes the merged tree, and a branch moves only if nobody else moved it.
-A conflict changes nothing: both versions stay on their branches and are reported."""
+"""Merges without a work tree: `git merge-tree` writes the merged tree, and a branch is moved only if it has not changed
+meanwhile. A conflict changes nothing: both versions stay on their branches and are reported."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _KINDS: tuple[tuple[str, ConflictKind], ...] = (
     ("binary", "binary"),
     ("add/add", "both_added"),
 )
-"""Words in the kind of a conflict that git prints, the first that matches."""
+"""Maps words in the conflict kinds of git to kinds of conflicts. The first match counts."""
 
 
 class MergeConflict(msgspec.Struct, frozen=True, kw_only=True):
     """A file that two sides changed differently. `ours` is the session's version, `theirs` the pipeline's; a version is
-    empty where that side has no file, and bytes that are no text are only described."""
+    empty if the file does not exist on that side, and binary content is only described."""
 
     path: str
     kind: ConflictKind
@@ -113,7 +113,8 @@ def _join(trees: SessionTrees, git: GitFolder, tree: str, head: str, theirs: str
 
 
 def _split(rest: bytes) -> tuple[dict[bytes, dict[str, tuple[str, str]]], list[bytes]]:
-    """Versions by path and stage (1 base, 2 ours, 3 theirs), and the fields of the messages."""
+    """Split the conflict output of git into versions by path and stage (1 base, 2 ours, 3 theirs), and the fields of
+    the messages."""
     stages: dict[bytes, dict[str, tuple[str, str]]] = {}
     fields = rest.split(b"\0")
     for at, field in enumerate(fields):

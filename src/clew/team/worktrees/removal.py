@@ -1,5 +1,5 @@
-"""The removal of work trees. Work that is not merged is never deleted: its branch stays, and files that are not
-committed are committed to it first."""
+"""The removal of work trees. Work that is not merged is never deleted: its branch stays, and uncommitted files are
+committed to the branch first."""
 
 from __future__ import annotations
 

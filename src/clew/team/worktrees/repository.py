@@ -1,5 +1,5 @@
-"""The repository of a project folder, as the team uses it: its objects, refs, identity and harmless settings. A folder
-without git gets a repository of our own, in which the user's files are the first commit."""
+"""The repository of a project folder, as the team uses it: its objects, refs, identity and harmless settings. For a
+folder without git, Clew creates a repository of its own, in which the user's files are the first commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COPIED = (
     *("autocrlf", "eol", "filemode", "symlinks", "ignorecase", "precomposeunicode", "protecthfs", "protectntfs"),
     *("trustctime", "checkstat", "longpaths", "sparsecheckout", "sparsecheckoutcone"),
 )
-"""Settings of `core` that change how files are written, and that run nothing."""
+"""Settings of `core` that affect how files are written and that cannot run programs."""
 _VALUE = re.compile(r"[\w-]{1,20}")
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_.-]{0,118}[A-Za-z0-9_-])?")
 _EXCLUDED = ("__pycache__/", "*.py[co]", "node_modules/", ".venv/", ".DS_Store", "*.kept-back", "*.kept-back-[0-9]*")
@@ -32,7 +32,8 @@ _BEGUN = {"MERGE_HEAD": "merge", "rebase-merge": "rebase", "rebase-apply": "reba
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
     """The repository of a folder. `top` is its work tree, `prefix` the path of the project's folder below it. `own` is
-    the git folder of that work tree, `common` the one that all work trees share. `head` is the commit of the start."""
+    the git folder of that work tree, `common` the git folder that all work trees share. `head` is the commit of HEAD
+    when the repository was opened."""
 
     kind: Kind
     root: Path
@@ -47,7 +48,7 @@ class Repository:
         return self.common / "objects"
 
     def read_ref(self, name: str) -> str:
-        """The commit of a ref, or empty."""
+        """The commit of a ref; empty if the ref does not exist."""
         asked = ["--git-dir", str(self.own), "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"]
         return call_git(asked, cwd=self.own, codes=(0, 1, 128)).stdout.decode().strip()
 
@@ -61,7 +62,8 @@ class Repository:
         raise InvalidInput("base", f"{name[:80]!r} is not known here", hint="`git branch` lists the branches")
 
     def move_ref(self, name: str, new: str, old: str) -> bool:
-        """Set a ref if it still has the old value (empty: if it does not exist). Return whether it has the new one."""
+        """Set a ref if it still has the value `old`; an empty `old` means that it must not exist. Return whether the
+        ref now has the value `new`."""
         arguments = ["--git-dir", str(self.own), "update-ref", "-m", "clew: team", name, new, old or NO_OBJECT]
         try:
             call_git(arguments, cwd=self.own)
@@ -98,14 +100,14 @@ class Repository:
         return found
 
     def excluded(self) -> str:
-        """Patterns of files that are never part of a change: those of the repository, the user's and ours."""
+        """Patterns of files that are never part of a change: those of the repository, the user's, and Clew's own."""
         listed = Path(self._setting("core.excludesFile") or _default_excludes()).expanduser()
         texts = [_read_text(path) for path in (self.common / "info" / "exclude", listed)]
         return "\n".join((*texts, *_EXCLUDED, ""))
 
 
 def find_repository(root: Path, state: Path) -> Repository:
-    """The repository of a folder; our own one below `state` if the folder has none.
+    """The repository of a folder; if the folder has none, Clew's own repository below `state`.
 
     Raises InvalidInput for a repository that the team cannot use, in one line.
     """
@@ -161,15 +163,16 @@ def state_folder(root: Path, environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def check_name(field: str, name: str) -> str:
-    """A session or pipeline that can be part of a path and a branch. Raises InvalidInput."""
+    """Return the name of a session, pipeline or branch if it is valid in paths and branch names. Raises
+    InvalidInput."""
     if not _NAME.fullmatch(name) or ".." in name or name.endswith(".lock"):
         raise InvalidInput(field, f"{name[:80]!r} cannot be a branch", hint="Use letters, digits, `.`, `_` and `-`")
     return name
 
 
 def make_git_folder(repository: Repository, place: Path, work_tree: Path | None) -> GitFolder:
-    """Make the git folder of a work tree, or complete it. Nothing of the repository's settings is in it except
-    harmless ones of `core`."""
+    """Make the git folder of a work tree, or complete it. Of the repository's settings it contains only harmless ones
+    of `core`."""
     (place / "refs").mkdir(parents=True, exist_ok=True)
     (place / "info").mkdir(exist_ok=True)
     (place / "objects" / "info").mkdir(parents=True, exist_ok=True)

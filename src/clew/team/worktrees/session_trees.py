@@ -35,8 +35,8 @@ _TAKEN = "Changes of the checkout when the session began"
 
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
-    """The start of a session. `base_commit` is the user's commit, `start` the session's first one: the same, or the
-    one with the user's uncommitted changes."""
+    """The start of a session. `base_commit` is the user's commit. `start` is the first commit of the session: the same
+    commit, or one with the user's uncommitted changes."""
 
     kind: Kind
     session: str
@@ -45,7 +45,7 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     start: str
     notes: tuple[str, ...] = ()
     branch: str = ""
-    """The branch as a full ref; records of earlier versions have none, and their branch has the session's name."""
+    """The branch as a full ref. It is empty in records of earlier versions, whose branch is named after the session."""
 
 
 class OpenedSession(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,7 +107,7 @@ class WorkTree:
 
 
 class SessionTrees:
-    """The trees of one session that was opened."""
+    """The work trees of one opened session."""
 
     def __init__(self, repository: Repository, place: Path, record: SessionRecord, *, has_pointer: bool) -> None:
         self.repository, self.place, self.record = repository, place, record
@@ -143,7 +143,7 @@ class SessionTrees:
             return self.write_session_tree()
 
     def write_session_tree(self) -> WorkTree:
-        """As `session_tree`, for a caller that holds the lock."""
+        """Like `session_tree`, for a caller that already holds the lock."""
         folder, gitdir = self._places("")
         self._check_out(folder, gitdir, self.head, is_reset=True)
         return self._work_tree(folder, gitdir, None)
@@ -167,7 +167,7 @@ class SessionTrees:
         return OpenedPipeline(folder=str(tree.project), base_commit=record.base_commit, branch=short(record.branch))
 
     def commit(self, pipeline: str, message: str, files: Sequence[str], clock: Clock) -> PipelineCommit:
-        """Commit all changes of a pipeline's work tree. A repeated call finds nothing new and returns the same."""
+        """Commit all changes of a pipeline's work tree. A repeated call returns the same result."""
         with self.locked():
             tree = self.tree(pipeline)
             head = self._read_branch(tree.branch)
@@ -199,13 +199,13 @@ class SessionTrees:
         return PipelineDiff(diff=raw[:MAX_DIFF], files=files, is_cut=len(raw) > MAX_DIFF)
 
     def project_files(self) -> tuple[str, ...]:
-        """The changed files of the session, as paths from the project's folder; those outside of it start with `/`."""
+        """The changed files of the session, relative to the project's folder. Paths outside of it start with `/`."""
         below = f"{self.repository.prefix}/" if self.repository.prefix else ""
         changed = compare_trees(self.session_tree().git, self.record.start, self.head).changed
         return tuple(path.removeprefix(below) if path.startswith(below) else f"/{path}" for path in changed)
 
     def status(self, pipeline: str) -> tuple[str, str, bool]:
-        """Commit and tree of a branch, and whether the files of its work tree are exactly those."""
+        """The commit and the tree of a branch, and whether its work tree has exactly the files of that tree."""
         with self.locked():
             tree = self.tree(pipeline) if pipeline else self.write_session_tree()
             head = self._read_branch(tree.branch)
@@ -213,7 +213,7 @@ class SessionTrees:
             return head, committed, stage(tree.git, is_users=False).tree == committed
 
     def restore(self, pipeline: str) -> bool:
-        """Put the committed files back after a command. Return whether it had changed tracked files."""
+        """Restore the committed files after a command. Return whether the command had changed tracked files."""
         with self.locked():
             tree = self.tree(pipeline)
             return restore_files(tree.git, self._read_branch(tree.branch))
@@ -230,7 +230,7 @@ class SessionTrees:
             shutil.rmtree(place, ignore_errors=True)
 
     def refresh_pointer(self, tree: WorkTree) -> None:
-        """Write the `.git` file of a work tree again, which its agent may have changed."""
+        """Rewrite the `.git` file of a work tree, because its agent may have changed it."""
         if self._has_pointer:
             pointer = tree.folder / ".git"
             if pointer.is_dir() and not pointer.is_symlink():
@@ -244,7 +244,7 @@ class SessionTrees:
         return head
 
     def _check_out(self, folder: Path, gitdir: Path, commit: str, *, is_reset: bool) -> None:
-        """Write the files of a commit. Files of a tree that is ready stay, unless it `is_reset`."""
+        """Write the files of a commit. A finished tree changes only if `is_reset` and it has another commit."""
         ready = gitdir / "ready"
         if not folder.is_dir():
             (gitdir / "index").unlink(missing_ok=True)  # it would list files that are not there
@@ -298,7 +298,7 @@ def open_session(
     has_pointer: bool = True,
 ) -> OpenedSession:
     """Make the branch and the work tree of a session, or find them. Raises InvalidInput for a folder that cannot be
-    used, and for a branch of the session's id that belongs to something else."""
+    used, and if the branch named after the session already belongs to something else."""
     require_version()
     check_name("session", session)
     place = state / session
@@ -341,7 +341,7 @@ def find_session(root: Path, state: Path, session: str, *, has_pointer: bool = T
 
 
 def restore_files(git: GitFolder, commit: str) -> bool:
-    """Put the files of a commit back, and remove untracked files that are not ignored. Return whether tracked files had
+    """Restore the files of a commit, and remove untracked files that are not ignored. Return whether tracked files had
     been changed."""
     git.run(["update-index", "-q", "--refresh", "--ignore-submodules"], codes=(0, 1))
     was_changed = bool(git.run(["diff-files", "-z", "--name-only", "--ignore-submodules=dirty"]).stdout)
@@ -351,7 +351,7 @@ def restore_files(git: GitFolder, commit: str) -> bool:
 
 
 def create_branch(repository: Repository, name: str, commit: str) -> None:
-    """Create a branch. Raises InvalidInput if git cannot, as beside a branch that is named like its folder."""
+    """Create a branch. Raises InvalidInput if git cannot create it, for example `clew/a` if a branch `clew` exists."""
     if not repository.move_ref(name, commit, ""):
         folder = short(name).split("/")[0]
         raise InvalidInput("branch", f"{short(name)} cannot be made", hint=f"Rename a branch that is called {folder}")
@@ -363,7 +363,8 @@ def short(ref: str) -> str:
 
 
 def _free_branch(repository: Repository, session: str, wanted: str) -> str:
-    """The branch that is wanted, with the end of the session's id where it is taken. Raises InvalidInput."""
+    """A free branch: the preferred name, or the name with the end of the session's id if it is taken. Raises
+    InvalidInput if no name is free."""
     name = check_name("branch", wanted.removeprefix(short(BRANCHES)) or session)
     names = dict.fromkeys((name, f"{name}-{session[-8:]}", session)) if wanted else (session,)
     for each in names:
@@ -405,7 +406,7 @@ def _begin(
 
 
 def _notes_on(repository: Repository, git: GitFolder, head: str) -> list[str]:
-    """Notes on parts of a repository that work trees do not have."""
+    """Notes on parts of a repository that are missing in work trees."""
     entries = git.run(["ls-tree", "-r", "-z", head]).fields()
     notes = [
         f"The submodule {json_name(path)} is empty in work trees"
@@ -445,5 +446,5 @@ def _read_session(place: Path) -> SessionRecord | None:
 
 
 def _at(repository: Repository, record: SessionRecord) -> Repository:
-    """The repository; that of a copied folder has the session's first commit as its head."""
+    """The repository with a head. For a folder without git, the head is the session's first commit."""
     return repository if repository.head else replace(repository, head=record.start)

@@ -1,5 +1,5 @@
 """The `team-*` tools: the effects of the team on the disk. Only the team calls them; a request of an agent or a user is
-refused. All of them can be repeated: a call that was finished returns its result again."""
+refused. All calls can be repeated: a finished call returns its result again."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _LIMITS = ToolLimits(seconds=600.0, characters=OUTPUT_CHARACTERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamFolder:
-    """The project of a team, and where its work trees are. A work tree has no `.git` file behind Landlock, because
-    that wall would not let a command create files beside it."""
+    """The project of a team, and where its work trees are. With Landlock a work tree has no `.git` file, because
+    Landlock would then not let a command create files in the same folder."""
 
     root: Path
     state: Path
@@ -64,7 +64,7 @@ class TeamFolder:
             repository.resolve(base)
 
     def require_wall(self) -> None:
-        """Raise SandboxUnavailable where nothing would keep a command within its work tree."""
+        """Raise SandboxUnavailable if nothing can confine a command to its work tree."""
         if self.sandbox.wall == "none":
             hint = "Install bubblewrap, or use Linux 5.13 or newer with Landlock; `clew doctor` shows what is available"
             raise SandboxUnavailable("the team works only in a sandbox, and this machine has none", hint=hint)
@@ -82,8 +82,9 @@ class TeamFolder:
 
 
 def require_team(context: ToolContext) -> None:
-    """Raise ToolFailure unless the tools runner calls for the team. The runner sets the requester as the principal's
-    agent and takes its right to steer; a person who uses that name still has the right, and no door passes a key."""
+    """Raise ToolFailure unless the tools runner makes the call on behalf of the team. The runner sets the requester as
+    the principal's agent, and removes its right to steer. A person who uses the name of the team still has that right,
+    and no door passes a key."""
     if context.by.agent_id != TEAM or context.by.steers or not context.key:
         raise ToolFailure("permission", "only the team may call its tools", hint="Start it with `clew code`")
 
@@ -220,7 +221,7 @@ def _check_tool(folder: TeamFolder) -> Tool:
 
 
 def _read_result(place: Path) -> CheckResult | None:
-    """The result of a check that was finished before its response was stored."""
+    """The stored result of a check that finished before its response was stored; None without one."""
     try:
         return msgspec.json.decode(place.read_bytes(), type=CheckResult)
     except (OSError, msgspec.DecodeError):

@@ -26,9 +26,8 @@ Item = TypeVar("Item")
 
 
 async def load_relations(trail: Trail, by: Principal, *, name: str = "default") -> list[RelationNode]:
-    """The nodes of the graph of that name on a trail, in the order they were added, for `initial_nodes`.
-
-    A parent that was deleted from the trail by other means is left out.
+    """The nodes of the named graph on a trail, in the order they were added. Pass them to a `RelationStore` as
+    `initial_nodes`. Parents whose breadcrumbs no longer exist are left out.
     """
     nodes = [msgspec.convert(stored.context, RelationNode) for stored in (await _stored(trail, by, name)).values()]
     known = {node.id for node in nodes}
@@ -39,16 +38,16 @@ async def load_relations(trail: Trail, by: Principal, *, name: str = "default") 
 
 
 def persist_to(trail: Trail, by: Principal, *, name: str = "default") -> OnPersist:
-    """A callback for `on_persist` that makes the graph of that name on a trail equal to the nodes it gets.
+    """A callback for `on_persist` that makes the named graph on a trail equal to the nodes it receives.
 
-    Each node is a breadcrumb of schema relation.node.v1, each parent an edge `parent` from it. Only what has
-    changed is written; what an interrupted call left out is made good by the next.
+    Each node is a breadcrumb of schema relation.node.v1, each parent an edge `parent` from it. Only changes are
+    written. If a call is interrupted, the next one writes what is missing.
     """
     return _Mirror(trail, by, name).show
 
 
 class _Mirror:
-    """A graph on a trail. `_linked` is whether all its edges are known to be there."""
+    """A graph on a trail. `_linked` says whether this object has written all its edges."""
 
     def __init__(self, trail: Trail, by: Principal, name: str) -> None:
         self._trail, self._by, self._name = trail, by, name
@@ -97,7 +96,8 @@ class _Mirror:
         return Draft(id=id, title=title, context=_context(node), tags=tags, schema_name=SCHEMA)
 
     def _id(self, node_id: str) -> str:
-        """The breadcrumb of a node: always the same one, so that nothing is written twice."""
+        """The id of a node's breadcrumb. It depends only on the graph and the node, so that no node is written
+        twice."""
         return str(uuid5(NAMESPACE_OID, repr((self._by.owner_id, self._name, node_id))))
 
 

@@ -1,4 +1,5 @@
-"""Relations as an indented tree for a model: one line a node, each node written out once, all of it bounded."""
+"""Relations as an indented tree for a model: one line per node. Each node is written out once, and the length of the
+text is bounded."""
 
 from __future__ import annotations
 
@@ -16,10 +17,9 @@ _MAX_INDENT = 20
 
 
 def format_relations(store: RelationStore, ids: Sequence[str], *, max_lines: int = MAX_LINES) -> str:
-    """The nodes and what is below them as a tree, one line a node: `- [done] id (type): description {more}`.
-
-    A node with several parents is written out once, and named after that. Texts are cut and kept on one line;
-    after `max_lines` a last line says so.
+    """Return the nodes and their descendants as a tree, one line per node: `- [done] id (type): description {more}`. A
+    node with several parents is written out once; later lines give only its id. Long texts are cut. If there are more
+    than `max_lines` lines, a last line says that the tree was cut.
     """
     lines: list[str] = []
     shown: set[str] = set()
@@ -55,6 +55,6 @@ def _describe(node: RelationNode) -> str:
 
 
 def one_line(text: str) -> str:
-    """Text that cannot pass for a second line or flood the first."""
+    """The text on a single line, cut after 300 characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= _MAX_TEXT else f"{flat[: _MAX_TEXT - 1]}…"

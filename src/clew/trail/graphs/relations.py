@@ -1,7 +1,7 @@
 """A graph of plans, steps, files or agents in memory, without a file: any number of parents, and no cycles.
 
-Nodes come in as `initial_nodes` and go out through `on_persist`; with a trail by `load_relations` and `persist_to` of
-`relation_mirror`.
+Nodes are loaded from `initial_nodes` and saved through `on_persist`. To store them on a trail, use `load_relations` and
+`persist_to` of `relation_mirror`.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Status = Literal["pending", "in_progress", "done", "failed"]
 
 
 class RelationNode(msgspec.Struct, frozen=True, kw_only=True):
-    """`edge_type` says what the node is to its parents: plan, step, file, agent, ... `context` holds a
-    `description`, perhaps a `status`, and whatever else the model should know."""
+    """`edge_type` is the role of the node below its parents: plan, step, file, agent, ... `context` holds a
+    `description`, an optional `status`, and any other data for the model."""
 
     id: str
     parents: tuple[str, ...] = ()
@@ -45,10 +45,9 @@ OnPersist = Callable[[list[RelationNode]], Awaitable[None] | None]
 
 
 class RelationStore:
-    """Nodes in the order they were added. Looking is synchronous; changing is not, since with `auto_persist`
-    each change hands all nodes to `on_persist` before it returns. A change stays when that fails.
-
-    A method that is given an id raises NotFound when there is no such node, unless it says otherwise.
+    """Nodes in the order they were added. Reads are synchronous. Changes are asynchronous, because with `auto_persist`
+    each change passes all nodes to `on_persist` before it returns. If `on_persist` fails, the change stays. Methods
+    that take an id raise NotFound for an unknown node, unless documented otherwise.
     """
 
     def __init__(
@@ -59,8 +58,8 @@ class RelationStore:
         auto_persist: bool = False,
         clock: Clock | None = None,
     ) -> None:
-        """Take in nodes in any order. Raises AlreadyExists for an id, NotFound for a parent, and InvalidInput
-        for a cycle."""
+        """Load nodes in any order. Raises AlreadyExists for a repeated id, NotFound for an unknown parent, and
+        InvalidInput for a cycle or an invalid node."""
         self._on_persist, self._auto_persist, self._clock = on_persist, auto_persist, clock or SystemClock()
         self._nodes: dict[str, RelationNode] = {}
         for node in initial_nodes:
@@ -75,9 +74,8 @@ class RelationStore:
     async def add(
         self, id: str, *, edge_type: str, context: Mapping[str, Any], parents: Sequence[str] = ()
     ) -> RelationNode:
-        """Add a node below parents that are there already.
-
-        Raises CycleRefused, AlreadyExists, NotFound for a parent, InvalidInput for what a node cannot be.
+        """Add a node below existing parents. Raises CycleRefused, AlreadyExists, NotFound for an unknown parent, and
+        InvalidInput for an invalid node.
         """
         self._refuse_cycle(id, parents)
         if id in self._nodes:
@@ -91,7 +89,7 @@ class RelationStore:
     async def update(
         self, id: str, changes: Mapping[str, Any] | None = None, *, parents: Sequence[str] | None = None
     ) -> RelationNode:
-        """Change some keys of the context, and the parents where given. Raises as `add`."""
+        """Change some keys of the context, and the parents if given. Raises as `add`."""
         node = self.need(id)
         above = node.parents if parents is None else tuple(parents)
         self._refuse_cycle(id, above)
@@ -118,7 +116,7 @@ class RelationStore:
         await self._changed()
 
     async def persist(self) -> None:
-        """Hand all nodes to `on_persist`, and wait for it where it is asynchronous."""
+        """Pass all nodes to `on_persist`, and await the result if it is awaitable."""
         if self._on_persist is not None and inspect.isawaitable(saving := self._on_persist(self.all())):
             await saving
 
@@ -169,11 +167,12 @@ class RelationStore:
         return [node for node in self._nodes.values() if node.status == status]
 
     def would_create_cycle(self, id: str, parents: Sequence[str]) -> bool:
-        """Whether these parents would make the node its own ancestor. None of them needs to exist."""
+        """Whether these parents would make the node its own ancestor. Neither the node nor the parents need to
+        exist."""
         return run(closes_cycle(id, parents), self._parents_of)
 
     def to_context(self, ids: Sequence[str]) -> str:
-        """The nodes and what is below them, as a tree for a model."""
+        """The nodes and their descendants, as a text tree for a model."""
         return format_relations(self, ids)
 
     def _parents_of(self, ids: list[str]) -> Links:
@@ -206,7 +205,7 @@ class RelationStore:
 
 
 def _checked(node: RelationNode) -> RelationNode:
-    """The node, unless its type, description, status or parents are not what they should be."""
+    """Return the node. Raises InvalidInput if one of its fields is invalid."""
     check_type(node.edge_type)
     if not node.id or len(node.id) > 300 or not node.id.isprintable():
         raise InvalidInput("id", "must be 1 to 300 printable characters")

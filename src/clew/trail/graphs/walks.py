@@ -1,9 +1,9 @@
-"""Graph algorithms without I/O: each is a generator that yields the ids to expand next, and is sent their edges.
-`run` drives one:
+"""Graph algorithms without I/O. Each is a generator: it yields the ids to expand next, and the caller sends their
+edges. `run` drives one:
 
     reached = run(walk(["a"], depth=3, limit=100), lambda ids: {id: edges.get(id, ()) for id in ids})
 
-None recurses; those with costs give the same answer in whatever order the edges arrive.
+No algorithm recurses. The results of those with costs do not depend on the order of the edges.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from clew.errors import InvalidInput
 from clew.trail.model.edge import Direction, Edge, Reached
 
 Hops = Mapping[str, Iterable[tuple[str, float]]]
-"""For an id its neighbours, each with the cost of going there, 0 or more. An id without any may be absent."""
+"""Maps an id to its neighbours, each with the cost of its edge (0 or more). Ids without neighbours may be absent."""
 
 Links = Mapping[str, Iterable[str]]
-"""For an id its neighbours. An id without any may be absent."""
+"""Maps an id to its neighbours. Ids without neighbours may be absent."""
 
 Answer = TypeVar("Answer")
 Result = TypeVar("Result")
 Search = Generator[list[str], Answer, Result]
-"""Yields ids to expand, each at most once and never an empty list, and returns its result at the end."""
+"""Yields non-empty lists of ids to expand, each id at most once, and returns its result at the end."""
 
 
 def run(search: Search[Answer, Result], expand: Callable[[list[str]], Answer]) -> Result:
-    """Drive a search to its end with a function from a batch of ids to their edges."""
+    """Run a search to its end and return its result. `expand` returns the edges of a batch of ids."""
     try:
         wanted = next(search)
         while True:
@@ -39,7 +39,7 @@ def run(search: Search[Answer, Result], expand: Callable[[list[str]], Answer]) -
 
 
 def to_hops(ids: Sequence[str], edges: Iterable[tuple[Direction, Edge]]) -> Hops:
-    """For each id where its edges lead, each of which is followed in the direction that comes with it."""
+    """The neighbours of each id. Each edge is followed in the direction given with it."""
     hops: dict[str, list[tuple[str, float]]] = {id: [] for id in ids}
     for towards, edge in edges:
         near, far = (edge.source, edge.target) if towards == "outgoing" else (edge.target, edge.source)
@@ -48,10 +48,11 @@ def to_hops(ids: Sequence[str], edges: Iterable[tuple[Direction, Edge]]) -> Hops
 
 
 def walk(starts: Sequence[str], *, depth: int, limit: int) -> Search[Hops, list[Reached]]:
-    """Breadth first from the starts, one batch a level, each id once, without the starts.
+    """Walk breadth-first from the starts, one batch per level. The result has each id once, without the starts.
 
-    The order is by hops, then cost, then id; `limit` keeps the first. A path is the cheapest of the ways with
-    the fewest hops. Paths are spelled out, so an answer's size is the sum of their lengths.
+    The order is by hops, then cost, then id; `limit` keeps the first. The path to an id is the cheapest among those
+    with the fewest hops. The result contains the full path of each id, so its size is the sum of the lengths of all
+    paths.
     """
     ways = dict.fromkeys(starts, _START)
     frontier, reached = list(ways), 0
@@ -84,8 +85,9 @@ def _next_level(frontier: list[str], hops: Hops, ways: Mapping[str, _Way]) -> di
 def cheapest(starts: Sequence[str], *, max_cost: float, limit: int) -> Search[Hops, list[Reached]]:
     """The cheapest way from any start to each id within `max_cost` (Dijkstra), starts included at cost 0.
 
-    The order is by cost, then hops, then id; `limit` keeps the first. Equal costs are decided by fewer hops,
-    then by the smaller id before the last. When an id is needed, all found since the last batch come with it.
+    The order is by cost, then hops, then id; `limit` keeps the first. If several paths have equal cost, the one with
+    fewer hops wins, then the one with the smaller id before the last. Each batch has the id that is needed next and the
+    ids that were found since the previous batch.
     """
     ways = dict.fromkeys(starts, _START)
     queue = sorted((0.0, 0, start) for start in ways)
@@ -129,7 +131,8 @@ def _spell_out(ways: Mapping[str, _Way], ids: Iterable[str]) -> Iterator[Reached
 
 
 def reach(starts: Sequence[str]) -> Search[Links, list[str]]:
-    """Everything that can be reached, each id once, without the starts; nearest first, then as links arrive.
+    """All ids that can be reached from the starts, each once and without the starts. The order is by distance, then by
+    the order of the links.
 
     With links to parents these are the ancestors, with links to children the descendants.
     """
@@ -138,14 +141,14 @@ def reach(starts: Sequence[str]) -> Search[Links, list[str]]:
 
 
 def closes_cycle(node: str, new_parents: Sequence[str]) -> Search[Links, bool]:
-    """Whether giving the node these parents would make it its own ancestor. It is sent links to parents, and
-    stops as soon as it knows."""
+    """Whether these parents would make the node its own ancestor. The caller sends links to parents. The search stops
+    as soon as the answer is known."""
     seen = yield from _spread(new_parents, goal=node)
     return node in seen
 
 
 def _spread(starts: Sequence[str], goal: str | None) -> Search[Links, dict[str, None]]:
-    """The starts and all that is reached from them, until the goal is among it."""
+    """Yield the starts and all ids that can be reached from them. Stop when the goal is found."""
     seen = dict.fromkeys(starts)
     frontier = list(seen)
     while frontier and goal not in seen:
@@ -157,8 +160,8 @@ def _spread(starts: Sequence[str], goal: str | None) -> Search[Links, dict[str, 
 
 
 def layers(parents: Links) -> list[list[str]]:
-    """Ids in topological order, in layers: each stands after all its parents, as early as it can; within a
-    layer the order is the map's. Parents that are not in the map do not count.
+    """Ids in topological order, grouped in layers. Each id is in the first layer after all its parents. Within a layer
+    the ids keep the order of the map. Parents that are not in the map are ignored.
 
     Raises InvalidInput when there is a cycle.
     """

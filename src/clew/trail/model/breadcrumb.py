@@ -1,6 +1,5 @@
-"""The one durable thing: a versioned, tagged, typed, owned JSON record; and what a caller writes to get one.
-
-Limits live here, so that every door and every backend refuses the same input with the same words.
+"""The breadcrumb: a durable, versioned, tagged, typed, owned JSON record; and the drafts and changes from which it is
+made. The limits are here, so that all interfaces and backends reject the same input with the same message.
 """
 
 from __future__ import annotations
@@ -135,8 +134,8 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """One page of a listing; `cursor` continues it, and is None at the end. `end` is the place after the last item:
-    a listing with the oldest first goes on from there when more has been written."""
+    """One page of a listing; `cursor` continues it, and is None at the end. `end` is the cursor after the last item:
+    pass it to a later listing, oldest first, to get what was written since."""
 
     items: tuple[Breadcrumb, ...]
     cursor: str | None
@@ -180,7 +179,7 @@ def checksum_of(
     llm_hints: bytes | None,
     entities: bytes | None,
 ) -> str:
-    """The digest of a version's content and of whose it is. It is checked on every read."""
+    """The digest of a version's content and of the breadcrumb's id. It is checked on every read."""
     named, titled, schema = id.encode(), title.encode(), (schema_name or "").encode()
     tagged, hints, others = "\x1f".join(tags).encode(), llm_hints or b"", entities or b""
     sizes = map(len, (named, titled, context, tagged, schema, hints, others))
@@ -224,7 +223,8 @@ def check_tags(tags: Sequence[str]) -> tuple[str, ...]:
 
 
 def _are_plain(tags: Sequence[str]) -> bool:
-    """Whether all are good, found out at once. Not so for every good tag."""
+    """Whether all tags pass one quick check. It is stricter than the full check: a valid tag that is not ASCII fails
+    it."""
     try:
         joined = "\n".join(tags)
     except TypeError:

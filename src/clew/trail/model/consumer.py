@@ -1,4 +1,4 @@
-"""Consumers as a backend stores them: the checks of a registration, and who may work for one."""
+"""Consumers as a backend stores them: the checks at registration, and the callers that may claim events for one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MIN_WEBHOOK_BACKOFF = 1.0
 
 
 class StoredConsumer(msgspec.Struct, frozen=True):
-    """A consumer's row. It sees what its owner could with its scopes, whoever works for it."""
+    """A consumer's row. It sees what its owner may read with the consumer's scopes, regardless of the worker."""
 
     cid: int
     consumer: Consumer
@@ -28,14 +28,15 @@ class StoredConsumer(msgspec.Struct, frozen=True):
     cursor: int
 
     def has_terms_of(self, other: StoredConsumer) -> bool:
-        """Whether both want the same events."""
+        """Whether definition and scopes of both are equal."""
         return self.consumer == other.consumer and self.scopes == other.scopes
 
 
 def to_stored(
     cid: int, definition: str, scopes: Iterable[str], cursor: int, name: str, by: Principal
 ) -> StoredConsumer:
-    """The consumer of a row of the caller's owner. Raises NotFound when the caller lacks one of its scopes."""
+    """The consumer in a row that belongs to the caller's owner. Raises NotFound if the caller lacks one of the
+    consumer's scopes."""
     held = frozenset(scopes)
     if not by.scopes.issuperset(held):
         raise NotFound("consumer", name)

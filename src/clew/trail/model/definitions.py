@@ -1,4 +1,4 @@
-"""Definitions on the trail: what a `schema.def.v1` and a `ttl.policy.v1` mean for the records of their owner.
+"""Definitions on the trail: how `schema.def.v1` and `ttl.policy.v1` breadcrumbs affect the records of their owner.
 
 A `schema.def.v1` gives a schema its JSON Schema, default llm_hints and embedding policy; a `ttl.policy.v1` gives
 matching breadcrumbs their expiry.
@@ -116,7 +116,7 @@ def _parse_order(context: dict[str, Any]) -> StepOrder | None:
 
 
 def check_definition(schema_name: str | None, context: dict[str, Any]) -> None:
-    """Refuse a definition that could not be used when it is written, not when it is needed."""
+    """Refuse an unusable definition already when it is written. Otherwise it would fail at its first use."""
     if schema_name == SCHEMA:
         parse_definition(context)
     elif schema_name == POLICY:

@@ -69,7 +69,8 @@ REVERSES = {
     "defined_in": "defines",
     "referenced_in": "references",
 }
-"""Names that are another type read backwards. They are stored as that type, so a pair cannot disagree."""
+"""Names for the reverse direction of another type. An edge with such a name is stored as the other type, so the two
+directions cannot disagree."""
 
 ACYCLIC = frozenset({"supersedes", "depends_on", "parent", "followed_by"})
 """Types in which a cycle is refused."""
@@ -87,7 +88,7 @@ class Edge(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Link(NamedTuple):
-    """An edge as it is seen from one of its ends: that end, the other one, its type and its cost."""
+    """An edge seen from one end: the near end, the far end, its type and its cost."""
 
     near: str
     far: str
@@ -124,7 +125,8 @@ def check_type(name: str) -> str:
 
 
 def stored_types(names: Sequence[str], direction: Direction) -> tuple[tuple[str, Direction], ...]:
-    """Edge types as stored, each with the direction in which to read it for the one that was asked."""
+    """The stored types for the given names, each with the direction in which to read it. A reverse name flips
+    `direction`."""
     flipped: dict[Direction, Direction] = {"outgoing": "incoming", "incoming": "outgoing", "both": "both"}
     return tuple(
         (REVERSES[name], flipped[direction]) if name in REVERSES else (check_type(name), direction) for name in names
@@ -132,7 +134,8 @@ def stored_types(names: Sequence[str], direction: Direction) -> tuple[tuple[str,
 
 
 def pack_edges(edges: Sequence[Edge]) -> list[tuple[Edge, str]]:
-    """Edges in stored form, each with its metadata as JSON. Raises InvalidInput for what cannot be stored."""
+    """Edges in stored form, each with its metadata as JSON. Raises InvalidInput for an edge that cannot be stored, and
+    TooLarge for too many edges or too much metadata."""
     if len(edges) > MAX_BATCH:
         raise TooLarge("edges", len(edges), MAX_BATCH, "edges")
     return [(edge, _pack_metadata(edge)) for edge in map(check_edge, edges)]
@@ -151,7 +154,7 @@ def check_limit(limit: int) -> None:
 
 
 def check_walk(starts: Sequence[str], *, limit: int, depth: int = 1, max_cost: float = 0.0) -> None:
-    """Refuse a walk with bounds that make no sense."""
+    """Refuse a walk whose bounds are out of range."""
     check_limit(limit)
     if not 1 <= depth <= MAX_DEPTH:
         raise InvalidInput("depth", f"must be between 1 and {MAX_DEPTH}")
@@ -162,7 +165,7 @@ def check_walk(starts: Sequence[str], *, limit: int, depth: int = 1, max_cost: f
 
 
 def read_ways(wanted: Sequence[tuple[str, Direction]], direction: Direction) -> list[tuple[Direction, list[str]]]:
-    """The directions in which edges are read, each with the types that are meant in it; no type means all."""
+    """The directions in which to read edges, each with its edge types. An empty list of types means all types."""
     found: list[tuple[Direction, list[str]]] = []
     towards: Direction
     for towards in ("outgoing", "incoming"):

@@ -1,5 +1,5 @@
-"""The flow: which schema plays which part when agents run. The names are data on the trail; runners and the context
-builder know only the parts.
+"""The flow maps each part in an agent run to a schema name. The names are data on the trail. Runners and the context
+builder use only the parts.
 """
 
 from __future__ import annotations
@@ -17,20 +17,21 @@ from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.store import Trail
 
 KEY, SCHEMA = "system/flow", "system.flow.v1"
-"""The key under which the names are set up, and the schema of their record."""
+"""The bootstrap key of the flow record, and its schema."""
 _OPEN = ("message", "model_tool")
-"""Parts that are not guarded: any writer may send a message, and the name of a tool is no schema."""
+"""Parts that are not guarded: any writer may send a message, and `model_tool` is the name of a tool, not a schema."""
 _STEERING = ("permission_request", "permission_answer", "cancel")
 
 
 WORKER = "runtime.worker.v1"
-"""The schema of the record of a process that works. Owners cannot rename it."""
+"""The schema of the record that each worker process writes. Owners cannot rename it."""
 PRESENCE = "runtime.presence.v1"
-"""A schema that no record has: the consumers of signs of life get no events."""
+"""A schema that no record has. Consumers that only signal the presence of a process select it, so that they receive no
+events."""
 
 
 class Flow(msgspec.Struct, frozen=True, kw_only=True):
-    """The schema name of each part, and the name of the tool that asks models."""
+    """The schema name of each part, and the name of the tool that calls models."""
 
     message: str
     context: str
@@ -59,11 +60,11 @@ class Flow(msgspec.Struct, frozen=True, kw_only=True):
     focus: str = "session.focus.v1"
     session_snapshot: str = "session.snapshot.v1"
     model_tool: str = "llm"
-    """No schema, but a tool: the one whose responses are the answers of models."""
+    """The name of a tool, not a schema. Its responses are the answers of models."""
 
 
 async def read_flow(trail: Trail, *, by: Principal) -> Flow:
-    """The names as the trail has them. Raises NotFound where it was not bootstrapped."""
+    """The flow of the trail. Raises NotFound if the trail was not bootstrapped for the owner."""
     found = await trail.records.get(piece_id(by, KEY), by=by)
     if found.schema_name != SCHEMA:
         raise NotFound("flow", found.id, hint="`clew up` writes it again")
@@ -91,7 +92,7 @@ def _guards(parts: Mapping[str, Any]) -> GuardedSchemas:
 
 
 def flow_of(context: object) -> Flow:
-    """Raises ValidationError of msgspec where a name is missing."""
+    """Raises msgspec.ValidationError if a name is missing."""
     return msgspec.convert(context, Flow)
 
 

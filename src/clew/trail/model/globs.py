@@ -1,6 +1,6 @@
-"""Path globs: `*` and `?` stay within a folder, `**` crosses folders, `**/` may also stand for nothing.
-
-All ways of matching are followed at once, as the bits of one number, so a hostile glob takes no longer than another.
+"""Path globs: `*` and `?` match within a folder, `**` also matches across folders, and `**/` also matches the empty
+string. All possible matches are tracked at once as the bits of one integer, so no glob can cause exponential
+backtracking.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PIECE = lazy_pattern(r"\*\*/|\*\*|\*|\?|.", re.S)
 
 @lru_cache(maxsize=256)
 def parse_glob(glob: str) -> tuple[str, ...]:
-    """The pieces of a glob; runs of stars that mean the same are one."""
+    """The pieces of a glob. Repeated equal wildcards are merged into one."""
     pieces: list[str] = []
     for piece in _PIECE.findall(glob):
         if not (pieces and piece in ("*", "**", "**/") and piece == pieces[-1]):
@@ -55,7 +55,8 @@ def glob_matches(glob: str, path: str) -> bool:
 
 
 def _spread(reached: int, passable: int, size: int) -> int:
-    """Where one comes from the reached places over passable letters, in doubling steps."""
+    """The positions that can be reached from `reached` over any number of passable letters. The step doubles each
+    time."""
     step = 1
     while step <= size and passable:
         reached |= (reached & passable) << step

@@ -41,8 +41,8 @@ class PathStep(NamedTuple):
 def find_all(path: str, data: Any, count: Callable[[], None] | None = None) -> list[Any]:
     """The values at a path, in document order; empty when there are none.
 
-    Raises InvalidInput for a malformed path, TooLarge past MAX_RESULTS results or MAX_STEPS values looked at.
-    Several searches that are given one `counter()` share these steps.
+    Raises InvalidInput for a malformed path, TooLarge past MAX_RESULTS results or MAX_STEPS values looked at. Searches
+    with the same `counter()` share this limit of values.
     """
     count = count or counter()
     values: Iterable[Any] = (data,)
@@ -87,7 +87,8 @@ def _malformed(path: str, at: int) -> InvalidInput:
 
 
 def _step(found: re.Match[str]) -> PathStep | None:
-    """The step of a segment, or None where dots, or numbers and their colon, are missing or too many."""
+    """The step of a segment, or None if it is malformed: a dot is missing or superfluous, or an index has no number or
+    two without a colon."""
     part = found.groupdict()
     is_deep = part["deep"] is not None
     if part["name"] is not None or part["star"] is not None:
@@ -104,7 +105,7 @@ def _step(found: re.Match[str]) -> PathStep | None:
 
 
 def counter() -> Callable[[], None]:
-    """A function to be called for each value looked at. Raises TooLarge when it was called MAX_STEPS times."""
+    """A function to call for each value that is visited. It raises TooLarge after MAX_STEPS calls."""
     steps = iter(range(MAX_STEPS))
 
     def count() -> None:

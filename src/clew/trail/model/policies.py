@@ -1,6 +1,6 @@
 """TTL policies as data: each is a breadcrumb of schema `ttl.policy.v1`, so adding one needs no code.
 
-A new breadcrumb whose draft leaves its TTL open gets the one of the most specific policy that fits it.
+A new breadcrumb without a TTL in its draft gets the TTL of the most specific policy that matches it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def parse_policy(context: dict[str, Any]) -> TtlPolicy:
 
 
 def check_policy(policy: TtlPolicy) -> TtlPolicy:
-    """Refuse a policy that fits everything, never ends anything, or has a bound out of range."""
+    """Refuse a policy that matches everything, sets no limit, or has a limit out of range."""
     check_schema_name(policy.schema_name)
     check_tags(policy.all_tags)
     if policy.schema_name is None and not policy.all_tags:
@@ -53,10 +53,9 @@ def check_policy(policy: TtlPolicy) -> TtlPolicy:
 
 
 def ttl_for(policies: Sequence[TtlPolicy], schema_name: str | None, tags: Sequence[str], now: datetime) -> Ttl:
-    """The TTL that the policies give a breadcrumb created at `now`; never ending when none fits.
-
-    The policy with the most tags wins, then one that names the schema, then the one that ends sooner. The
-    order in which the policies stand does not matter.
+    """The TTL that the policies give a breadcrumb created at `now`. If no policy matches, it never expires. The policy
+    with the most tags wins, then a policy that names the schema, then the one that expires sooner. The order of the
+    policies does not matter.
     """
     fitting = [policy for policy in policies if _fits(policy, schema_name, tags)]
     if not fitting:

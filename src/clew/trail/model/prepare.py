@@ -37,7 +37,7 @@ from clew.trail.store import Embedder
 from clew.trail.templates.hints import HintPlan, apply_hints, check_hints, resolve_hints
 
 UNIT = 1e-6
-"""A length that differs from 1 by less is left as it is."""
+"""A vector whose length differs from 1 by less than this is not normalized."""
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
 
@@ -67,7 +67,8 @@ class Prepared(msgspec.Struct, kw_only=True):
 
 
 class SchemaRules(msgspec.Struct, frozen=True, kw_only=True):
-    """The rules of the definitions for the breadcrumb being written. What is not embedded has no keywords either."""
+    """The rules of the definitions for the breadcrumb being written. A breadcrumb that is not embedded gets no keywords
+    either."""
 
     check: SchemaCheck | None = None
     order: StepOrder | None = None
@@ -96,7 +97,7 @@ def prepare_draft(draft: Draft, rules: SchemaRules, embedder: Embedder | None, n
 def prepare_change(
     before: Breadcrumb, change: Change, rules: SchemaRules, embedder: Embedder | None, vector: bytes | None
 ) -> Prepared:
-    """The next version of a breadcrumb. `vector` is the present one, kept when the text stays as it is."""
+    """The next version of a breadcrumb. `vector` is the current vector, which is kept if the text does not change."""
     changed = {name: value for name in CHANGEABLE if (value := getattr(change, name)) is not msgspec.UNSET}
     fields = {name: getattr(before, name) for name in CHANGEABLE if name != "embedding"} | changed
     ttl = fields.pop("ttl")
@@ -204,18 +205,18 @@ def as_breadcrumb(prepared: Prepared, *, owner_id: str, agent_id: str | None, no
 def read_as(
     title: str, context: dict[str, Any], hints: dict[str, Any] | None, schema_hints: dict[str, Any] | None
 ) -> ReadableText:
-    """The readable form that is searched and embedded: after the hints, never raw JSON."""
+    """The readable form that is searched and embedded: the context after its hints, never raw JSON."""
     chosen = resolve_hints(hints, schema_hints)
     return readable(title, apply_hints(context, chosen, title=title) if chosen else context)
 
 
 def embedding_text(shown: ReadableText) -> str:
-    """One text for the embedder; what comes first counts, the rest is cut by the model anyway."""
+    """The text for the embedder. It is cut at 4,000 characters, because the model ignores the rest anyway."""
     return ". ".join(part for part in (shown.title, shown.description, shown.content) if part)[:4_000]
 
 
 def embed_all(prepared: Sequence[Prepared], embedder: Embedder | None) -> None:
-    """Give vectors to those that want one, in one batch."""
+    """Compute the vectors of all versions that need one, in one batch."""
     waiting = [each for each in prepared if each.text is not None]
     if embedder is None or not waiting:
         return

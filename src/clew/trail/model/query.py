@@ -35,8 +35,8 @@ class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb with its score under the ranking that was asked, and what the arms said of it. Scores order the hits
-    of one answer; `relevance` says how close a hit is to the question, and can be compared between questions."""
+    """A breadcrumb with its score under the requested ranking, and the results of the single arms. Scores order the
+    hits of one answer; `relevance` says how close a hit is to the question, and can be compared between questions."""
 
     breadcrumb: Breadcrumb
     score: float
@@ -47,7 +47,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Hits, best first; equal scores stand in order of creation. `ranking` is the one that was used."""
+    """Hits, best first; equal scores in order of creation. `ranking` is the ranking that was used."""
 
     hits: tuple[Hit, ...]
     ranking: Ranking

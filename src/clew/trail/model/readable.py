@@ -95,7 +95,8 @@ def _content(values: Iterable[Any]) -> str:
 
 
 def _speaking(values: Iterable[Any]) -> Iterator[Any]:
-    """The values that are texts or may hold some. Long lists of numbers are passed over quickly."""
+    """The values that are texts or containers, which may contain texts. Long lists of numbers are passed over
+    quickly."""
     return iter([value for value in values if type(value) in _SPEAKING])
 
 
@@ -128,15 +129,15 @@ def count_words(text: str) -> dict[str, int]:
 
 
 def find_words(text: str) -> list[str]:
-    """The words of a text as they are written, compatibility forms made plain."""
+    """The words of a text in their original case. Text that is not ASCII is normalized to NFKC."""
     if text.isascii():
         return text.encode().translate(_BLANKS).decode().split()
     return _WORD.findall(unicodedata.normalize("NFKC", text))
 
 
 def is_recurring(word: str) -> bool:
-    """Whether a word is worth a place in a cache of words. Those with digits are mostly ids, which never come again and
-    would fill it."""
+    """Whether a word is worth caching. Words with digits are mostly ids, which do not recur and would fill the
+    cache."""
     return word.replace("_", "").isalpha()
 
 

@@ -49,8 +49,9 @@ class SchemaPart:
 class SchemaGraph:
     """A schema as a graph in which references are edges, for counting what a check costs.
 
-    `total` bounds the parts that one value can meet, counting every way to reach each part. Where a part comes
-    back to itself the engine remembers its result for a value, so coming back counts as one.
+    `total` is an upper bound for the number of parts that apply to one value. A part counts once for each path that
+    leads to it. If a part refers back to itself, the engine caches its result for a value, so the reference counts as
+    one.
     """
 
     def __init__(self, schema: dict[str, Any], field: str) -> None:
@@ -163,7 +164,8 @@ def _total(node: SchemaPart, known: dict[SchemaPart, int]) -> int:
 
 
 class SchemaWalk:
-    """Counts how often parts of a schema meet values of a context, when no failure ends the check early."""
+    """Counts the checks of values of a context against parts of a schema, assuming that no failure ends the check
+    early."""
 
     def __init__(self, limit: int, *, remembers: bool) -> None:
         self._limit = limit

@@ -1,6 +1,5 @@
-"""The one language that says which breadcrumbs are meant: for listing, searching, subscribing and streaming.
-
-All given parts must hold. `matches` decides in Python what the backends decide in SQL; a test holds them equal.
+"""Selectors: the filter language for listing, searching, subscribing and streaming. A breadcrumb matches if all given
+conditions hold. `matches` implements in Python what the backends implement in SQL; a test compares the two.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ class Selector(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     @property
     def schemas(self) -> tuple[str, ...]:
-        """The schema names that are meant, from both spellings; empty means any."""
+        """The schema names to match, from `schema_name` and `schema_names`. Empty means any."""
         return tuple(self.schema_names) if self.schema_name is None else (self.schema_name, *self.schema_names)
 
 
@@ -101,7 +100,7 @@ def _check_value(match: ContextMatch, field: str) -> None:
 
 @lru_cache(maxsize=1024)
 def split_path(path: str, field: str = "path") -> tuple[str | int, ...]:
-    """The steps of a dotted path: a number that is written as one is an index, or a key of these digits. Raises
+    """The steps of a dotted path. A step of digits is an integer: an index of a list, or a key of an object. Raises
     InvalidInput when it is malformed."""
     dotted = path.removeprefix("$.").replace("[", ".").replace("]", "")
     steps = dotted.split(".")
@@ -127,12 +126,12 @@ def find_value(context: Any, steps: tuple[str | int, ...]) -> Any:
 
 
 def matches(selector: Selector, breadcrumb: Breadcrumb) -> bool:
-    """Whether a breadcrumb is meant."""
+    """Whether a breadcrumb matches a selector."""
     return matches_envelope(selector, breadcrumb.schema_name, breadcrumb.tags) and matches_content(selector, breadcrumb)
 
 
 def matches_envelope(selector: Selector, schema_name: str | None, tags: Sequence[str]) -> bool:
-    """The part of the decision that schema and tags settle: enough to skip an event without its content."""
+    """Whether schema and tags match. If not, an event can be skipped without reading its content."""
     if (schemas := selector.schemas) and schema_name not in schemas:
         return False
     if schema_name in selector.except_schemas:
@@ -147,13 +146,13 @@ def matches_envelope(selector: Selector, schema_name: str | None, tags: Sequence
 
 
 def needs_record(selector: Selector) -> bool:
-    """Whether schema and tags alone do not decide."""
+    """Whether a selector has conditions on more than schema and tags."""
     times = selector.created_after, selector.created_before
     return selector.path is not None or bool(selector.context_match) or times != (None, None)
 
 
 def matches_content(selector: Selector, breadcrumb: Breadcrumb) -> bool:
-    """The part that needs the breadcrumb itself."""
+    """Whether the conditions on time, path and context match."""
     if selector.created_after is not None and breadcrumb.created_at <= selector.created_after:
         return False
     if selector.created_before is not None and breadcrumb.created_at >= selector.created_before:
@@ -162,7 +161,7 @@ def matches_content(selector: Selector, breadcrumb: Breadcrumb) -> bool:
 
 
 def matches_context(selector: Selector, context: dict[str, Any]) -> bool:
-    """The part that needs the context."""
+    """Whether the conditions on path and context match."""
     if selector.path is not None:
         path = context.get("path")
         if not isinstance(path, str) or not glob_matches(selector.path, path):

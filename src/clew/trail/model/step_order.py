@@ -34,7 +34,8 @@ class StepOrder(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     group: str
 
     def check(self, context: dict[str, Any]) -> None:
-        """Raises InvalidInput where the steps of a record cannot be put in order. Other faults are for its schema."""
+        """Raises InvalidInput if the steps of a record have no valid order. Other errors are left to the check of its
+        schema."""
         found = context.get(self.steps)
         steps = [self._read(each) for each in found if isinstance(each, dict)] if isinstance(found, list) else []
         require_order(steps, f"context.{self.steps}")

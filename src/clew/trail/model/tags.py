@@ -26,7 +26,8 @@ def digest(text: str) -> str:
 
 
 def first_after(prefix: str) -> str | None:
-    """Return the least text greater than all that begin so; None when there is none. UTF-8 sorts as its code points."""
+    """Return the smallest text that is greater than every text with this prefix, or None if there is none. Texts are
+    ordered by code point, which is also the order of UTF-8."""
     stem = prefix.rstrip("\U0010ffff")
     if not stem:
         return None

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MAX_SCHEMA = 262_144
 MAX_REMEMBERED = 8_192
-"""Bytes of the largest schema that is kept compiled for whoever has the same one."""
+"""The largest schema, in bytes, whose compiled form is cached."""
 MAX_PATTERN_SIZE = 65_536
 MAX_CHECKS = 20_000_000
 MAX_EXPLAINED = 10_000
@@ -55,8 +55,8 @@ class SchemaCheck:
     def _explain(self, context: dict[str, Any]) -> tuple[str, str]:
         """The place and the reason of the first error.
 
-        While it explains, the engine remembers no results and keeps the errors of each choice that fails; so
-        with choices or recursion only small cases are explained.
+        To explain an error, the engine caches no results and keeps the errors of each failed choice. So if the schema
+        has choices or recursion, only small cases are explained.
         """
         import jsonschema_rs  # see compile_schema
 
@@ -69,8 +69,8 @@ class SchemaCheck:
 
 
 def compile_schema(schema: dict[str, Any], field: str = "schema") -> SchemaCheck:
-    """A check for contexts. Raises InvalidInput, naming the place below `field`, for what is not a schema,
-    refers outside itself or could run away; TooLarge past MAX_SCHEMA bytes."""
+    """Compile a schema to a check for contexts. Raises InvalidInput, naming the place below `field`, if it is not a
+    valid schema, refers outside itself or could take unbounded time; TooLarge above MAX_SCHEMA bytes."""
     if not isinstance(schema, dict):
         raise InvalidInput(field, "must be a JSON object")
     encoded = encode_canonical(schema, field)

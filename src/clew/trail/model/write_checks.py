@@ -122,7 +122,8 @@ class WriteChecks:
         return prepared
 
     async def embed(self, prepared: Sequence[Prepared]) -> None:
-        """A few texts are embedded faster here than another thread can be woken; many go aside."""
+        """Embed the texts. A few are embedded in this thread, which is faster than waking another one; more are
+        embedded in another thread."""
         if sum(each.text is not None for each in prepared) <= INLINE_TEXTS:
             embed_all(prepared, self._embedder)
         else:
@@ -130,6 +131,6 @@ class WriteChecks:
 
 
 def remake(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
-    """A copy of a record that was just written, as another reader gets it: changes of one reader reach no other."""
+    """A fresh copy of a record that was just written, so that a reader that changes its copy does not affect others."""
     own = as_breadcrumb(prepared, owner_id=written.owner_id, agent_id=written.created_by, now=written.created_at)
     return msgspec.structs.replace(own, context=_decode(prepared.context))

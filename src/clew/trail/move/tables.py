@@ -1,7 +1,7 @@
 """The tables of a trail as they are moved: the same names, columns and values whichever backend holds them.
 
-Only truth is listed here. A backend rebuilds what it derives from these tables, such as the index of words, and says so
-in the `DERIVED` of its replica. A test compares both lists with the real schemas.
+Only primary data is listed here. A backend rebuilds the data that it derives from these tables, such as the index of
+words, and lists it in `DERIVED` of its replica. A test compares both lists with the real schemas.
 """
 
 from __future__ import annotations
@@ -100,12 +100,13 @@ META_KEYS = (
     "embedder_next_seq",
     "vectors_epoch",
 )
-"""The rows of `meta` that are moved. Others belong to what a backend derives."""
+"""The rows of `meta` that are moved. Other rows belong to data that a backend derives."""
 
 
 def select_sql(table: MovedTable, selected: dict[str, str], mark: str, *, is_first: bool) -> str:
-    """The query for the next rows of a table after a key, with the owner first. `selected` are columns that the backend
-    reads by an expression, `mark` is its placeholder. Its values are the key, unless it is the first query."""
+    """The query for the next rows of a table after a key, with the owner first. `selected` maps columns to the SQL
+    expressions by which the backend reads them, and `mark` is the backend's placeholder. The query takes the key as its
+    values, unless `is_first`."""
     columns = ", ".join(selected.get(name, f"t.{name}") for name in table.columns)
     key = ", ".join(f"t.{name}" for name in table.key)
     wanted = [] if is_first else [f"({key}) > ({', '.join(mark for _ in table.key)})"]

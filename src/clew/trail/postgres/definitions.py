@@ -27,18 +27,19 @@ class PostgresDefinitions:
         self._book = DefinitionBook()
 
     async def recent(self, by: Principal) -> Definitions:
-        """The definitions as last read here. A write compares `as_of` with the `newest` mark of its owner."""
+        """The definitions as this process last read them, which may be outdated. A write compares their `as_of` with
+        the `newest` mark of the owner."""
         found = self._book.find(by.owner_id, self._engine.wall())
         if found is None:
             found = await self._engine.read(lambda reading: self.of(reading, by.owner_id), by=by)
         return found
 
     def of(self, reading: ReadTransaction, owner_id: str) -> Definitions:
-        """The definitions that hold now."""
+        """The current definitions of an owner."""
         return self.as_of(reading, owner_id, reading.value(NEWEST, {"owner": owner_id}))
 
     def as_of(self, reading: ReadTransaction, owner_id: str, newest: int | None) -> Definitions:
-        """The definitions that hold now, given the event that changed one last."""
+        """The current definitions of an owner. `newest` is the event that last changed one."""
         now = self._engine.wall()
         found = self._book.find(owner_id, now)
         if found is None or found.as_of != newest:
@@ -47,5 +48,5 @@ class PostgresDefinitions:
         return found
 
     def forget(self) -> None:
-        """Read everything anew."""
+        """Drop the cache, so that the next use reads all definitions again."""
         self._book.forget()

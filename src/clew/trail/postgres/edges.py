@@ -32,7 +32,7 @@ from clew.trail.postgres.rows import ALIVE, SEEN, seen_by
 from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
 
 EDGES_LOCK = 0x65646765  # "edge"
-"""The advisory lock of those who add edges: of two that would close a cycle together one must see the other."""
+"""The advisory lock for adding edges. Without it, two concurrent writes could close a cycle together."""
 
 _WAYS = (("source", "target"), ("target", "source"))
 _NEAR_SEEN, _NEAR_ALIVE = SEEN.replace("b.", "n.", 1), ALIVE.replace("b.", "n.")
@@ -190,8 +190,8 @@ class PostgresEdges:
         direction: Direction,
         by: Principal,
     ) -> list[tuple[Direction, Edge]]:
-        """Edges at these breadcrumbs whose both ends are live and visible, each with the direction in which it is
-        followed; one that is followed in both comes twice."""
+        """The edges at these breadcrumbs whose ends are both live and visible, each with the direction in which it is
+        followed. An edge that is followed in both directions appears twice."""
         found: list[tuple[Direction, Edge]] = []
         for towards, types in read_ways(wanted, direction):
             near, far = ("source", "target") if towards == "outgoing" else ("target", "source")
@@ -218,8 +218,9 @@ class PostgresEdges:
 
 
 def _reaches(writing: WriteTransaction, type: str, start: int, goal: int) -> bool:
-    """Whether edges of one type lead from start to goal, over breadcrumbs that the caller may not see as well: a
-    cycle is one whoever looks. The refusal names the two ends that the caller gave, and nothing on the way."""
+    """Whether edges of one type lead from `start` to `goal`. The search includes breadcrumbs that the caller may not
+    see, because they can be part of a cycle too. The error names only the two ends that the caller gave, and no
+    breadcrumb between them."""
     with writing.acting_for(None):
         found = writing.value(
             # OFFSET keeps it a look into the index for each row: a join would read all edges once a level
@@ -232,7 +233,7 @@ def _reaches(writing: WriteTransaction, type: str, start: int, goal: int) -> boo
 
 
 def _plain(ids: Iterable[str]) -> list[str]:
-    """Those that can be ids of breadcrumbs at all."""
+    """The ids that have the form of a breadcrumb id."""
     return [id for id in ids if id.isascii() and "\0" not in id]
 
 

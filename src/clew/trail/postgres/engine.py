@@ -49,7 +49,8 @@ class PostgresEngine:
         self.on_close: list[Callable[[], None]] = []
         """Called before the connections are closed."""
         self.on_append: list[Callable[[LogEnd], None]] = []
-        """Called with the end of the log when this process has moved it, from another thread, before those who wait."""
+        """Called with the end of the log when this process has appended to it, from another thread, before waiting
+        callers are woken."""
         with contextlib.closing(self.server.connect()) as connection:
             self.server.check(connection)
             migrate(connection, self.server.place)
@@ -71,7 +72,7 @@ class PostgresEngine:
         return self._time.now()
 
     def wall(self) -> int:
-        """Microseconds as the clock has them: expiry is a promise about the time of day."""
+        """Wall-clock time in microseconds. Expiry uses it, because it refers to the time of day."""
         return self._time.wall()
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -102,7 +103,8 @@ class PostgresEngine:
 
     async def append(self, work: Callable[[WriteTransaction], T], *, by: Principal | None, durable: bool = True) -> T:
         """Run a unit of work that may append to the log, and return when it is committed. It holds the lock of the log
-        and runs after all that were given before it. It may be run more than once. Raises Busy when too many wait."""
+        and runs after all units that were submitted before it. It may be run more than once. Raises Busy if too many
+        units are waiting."""
         self._refuse_closed()
         if self._log.waiting >= self._queue_limit:
             raise Busy(f"{self._queue_limit:,} writes are waiting")
@@ -111,10 +113,10 @@ class PostgresEngine:
         return await done
 
     async def write(self, work: Callable[[WriteTransaction], T], *, by: Principal | None, durable: bool = True) -> T:
-        """Run a unit of work that does not append to the log, in a transaction beside others: rows that it changes
-        are locked in the order in which it does. It may be run more than once.
+        """Run a unit of work that does not append to the log, in a transaction that runs concurrently with others. It
+        locks rows in the order in which it changes them. It may be run more than once.
 
-        `durable=False` is for what may be lost by a power cut without harm, such as a claim.
+        `durable=False` is for changes that a power cut may undo without harm, such as a claim.
         """
         self._refuse_closed()
         attempt: Callable[[], tuple[T, list[int]]] = partial(self._retry, self._write, work, by, durable)
@@ -157,7 +159,7 @@ class PostgresEngine:
     # -- connections --------------------------------------------------------------------------------------
 
     def _retry(self, run: Callable[..., T], *arguments: object) -> T:
-        """Run a transaction on a connection of the pool, again where it was undone through no fault of its own."""
+        """Run a transaction on a connection of the pool, and retry it after a lost connection or a transient error."""
         with translated(self.server.place):
             for attempt in range(1, ATTEMPTS + 1):
                 connection = self._borrow()

@@ -23,9 +23,9 @@ EVENT = "SELECT b.seq, b.type, b.rid, b.id, b.version, b.audience, b.schema_name
 EVENT_COLUMNS = 9
 MAX_EVENTS = 10_000
 MAX_BYTES = 8_000_000
-"""A page of events ends when its contexts come to so much; the cursor goes on from there."""
+"""A page of events ends when its contexts reach this many bytes. The cursor continues from there."""
 CHUNK = 200
-"""So many events are fetched together."""
+"""The number of events that one query fetches."""
 Row = Sequence[Any]
 NOTHING: Mapping[tuple[int, int], Row] = MappingProxyType({})
 decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -111,11 +111,10 @@ def load_events(
     on_damage: Callable[[Row, Corrupted], None] | None = None,
     known: Mapping[tuple[int, int], Row] = NOTHING,
 ) -> list[Event]:
-    """The events of rows of EVENT that a selector means, each with its breadcrumb; all of one owner.
-
-    An event whose breadcrumb is gone is decided by its schema and tags alone. One whose breadcrumb is damaged comes
-    without it: the reader learns of the change, and of the damage when it asks for the record. With `on_damage`,
-    that is called instead. Rows of breadcrumbs that are `known`, by row id and version, are not read.
+    """Turn rows of EVENT, all of one owner, into the events that match a selector, each with its breadcrumb. If the
+    breadcrumb is gone, only schema and tags are compared. If the breadcrumb is damaged, the event comes without it; the
+    reader gets the error when it reads the record. With `on_damage`, a damaged event is passed to that function and
+    left out instead. `known` has rows of breadcrumbs, by row id and version, that need not be read again.
     """
     meant = [row for row in rows if matches_envelope(selector, row[6], decode_texts(row[7]))]
     wanted = [(row[2], row[4]) for row in meant if row[1] != 2 and (row[2], row[4]) not in known]

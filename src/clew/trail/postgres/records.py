@@ -41,9 +41,9 @@ from clew.trail.store import Embedder, VersionInfo
 from clew.trail.templates.hints import apply_plan, plan_hints
 
 MAX_BYTES = 8_000_000
-"""A page of records ends when its contexts come to so much; the cursor goes on from there."""
+"""A page of records ends when its contexts reach this many bytes. The cursor continues from there."""
 CHUNK = 100
-"""So many records are fetched together."""
+"""The number of records that one query fetches."""
 OF_ID = f"WHERE b.id = %(id)s AND {SEEN} AND {ALIVE}"
 CURRENT_OF_ID = f"{CURRENT} {OF_ID}"
 VIEW_OF_ID = f"{VIEWED}, ({NEWEST}) FROM breadcrumbs b {OF_ID}"
@@ -72,8 +72,9 @@ class PostgresRecords:
     async def create_with(
         self, drafts: Sequence[Draft], first: Callable[[WriteTransaction], None], *, by: Principal
     ) -> list[Breadcrumb]:
-        """Create all, and do `first` before them in the same transaction. When a definition changes meanwhile, they are
-        checked again: a written record always fits the definitions of that moment."""
+        """Call `first` and then create all records, in one transaction. If a definition changes in the meantime, the
+        drafts are checked again, so that a written record always fits the definitions at the time of the write. Raises
+        Busy if definitions change too often."""
         for _ in range(PATIENCE):
             prepared = await self._prepare_all(drafts, by)
             with contextlib.suppress(Outdated):
@@ -118,7 +119,8 @@ class PostgresRecords:
         return guarded_schemas(found.get(id))
 
     def _insert_all(self, writing: WriteTransaction, prepared: Sequence[Prepared], by: Principal) -> list[Breadcrumb]:
-        """Write all within the caller's transaction. Where a key was used before, it is what that use wrote."""
+        """Write all records in the caller's transaction. For a draft whose idempotency key was used before, return the
+        record that the earlier call wrote."""
         now, agent_id = from_micros(writing.now), by.agent_id or None
         keyed = self._find_keyed(writing, prepared, by)
         written: dict[str, Breadcrumb] = {}

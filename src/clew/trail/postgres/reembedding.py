@@ -1,8 +1,8 @@
 """Changing the embedder of a trail on PostgreSQL: new vectors gather in `vectors_next` and replace the old ones
 together.
 
-The change can be interrupted and started again. `meta` holds what it leads to ('embedder_next'), the table of those
-that are to have a vector ('embedder_next_of'), and the event up to which the new vectors are those of the present texts
+The change can be interrupted and started again. `meta` holds the new embedder ('embedder_next'), the table that lists
+the records to embed ('embedder_next_of'), and the event up to which the new vectors match the current texts
 ('embedder_next_seq').
 """
 
@@ -57,7 +57,8 @@ class PostgresReembedding:
             yield total - await self._engine.read(_count_left, by=None), total
 
     def _is_wanted(self, reading: ReadTransaction) -> bool:
-        """Whether the trail has another embedder, or what was written meanwhile has only made it look changed."""
+        """Whether the vectors must be recomputed: the trail has another embedder, or a change to this one is unfinished
+        although new writes already recorded it as the trail's embedder."""
         return self._space != _read(reading, "embedder") or self._space == _read(reading, "embedder_next")
 
     def _begin(self, writing: WriteTransaction) -> None:
@@ -72,7 +73,8 @@ class PostgresReembedding:
         _forget_changed(writing)
 
     def _read_texts(self, reading: ReadTransaction, batch: int) -> tuple[Texts, int]:
-        """Some that lack their new vector, as row ids and texts, and how many are to have one in all."""
+        """Up to `batch` records that lack their new vector, as row ids and texts, and the total number of records to
+        embed."""
         source = str(_read(reading, "embedder_next_of"))
         rows = reading.rows(
             f"{CURRENT} JOIN {source} w ON w.rid = b.rid LEFT JOIN vectors_next n ON n.rid = b.rid"
@@ -82,7 +84,7 @@ class PostgresReembedding:
         return [(row[0], self._text(reading, row, source)) for row in rows], total
 
     def _text(self, reading: ReadTransaction, row: Sequence[Any], source: str) -> str | None:
-        """The text of a record that is embedded; None where its schema excludes it and it has no vector."""
+        """The text of a record to embed. None if its schema excludes it and it had no vector before."""
         found = to_record(row)
         rules = self._definitions.of(reading, found.owner_id).rules(found.schema_name)
         if source != "vectors" and not rules.embeds:
@@ -105,7 +107,7 @@ class PostgresReembedding:
         await self._engine.append(work, by=None)
 
     def _finish(self, writing: WriteTransaction) -> bool:
-        """Put the new vectors in place of the old, if none is missing by now."""
+        """Replace the old vectors with the new ones. Returns False if some are still missing."""
         _forget_changed(writing)
         if _count_left(writing) or self._embedder is None:
             return False

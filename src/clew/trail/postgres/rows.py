@@ -28,10 +28,10 @@ VIEWED = (
     " b.checksum, b.updated_at"
 )
 ALIVE = "(b.expires_at IS NULL OR b.expires_at > %(now)s) AND (b.max_reads IS NULL OR b.read_count < b.max_reads)"
-"""Not yet expired, whether or not hygiene has come by."""
+"""Matches records that have not expired. Hygiene may not have removed the others yet."""
 
 SEEN = "b.audience = ANY ((SELECT audiences_of(%(owner)s, %(scopes)s))::integer[])"
-"""Of an audience that the caller belongs to. Its values are those of `seen_by`."""
+"""Matches records of the audiences that the caller belongs to. `seen_by` returns its values."""
 
 FIND_AUDIENCE = (
     "SELECT (SELECT id FROM audiences WHERE owner_id = %(owner)s AND scopes = %(scopes)s::text[]),"
@@ -53,15 +53,15 @@ def to_record(row: Sequence[Any]) -> Breadcrumb:
 
 
 class AudienceIds:
-    """The ids of pairs of owner and scopes that are committed: they stay for ever."""
+    """A cache of the ids of owner-and-scopes pairs. It has only committed pairs, whose ids never change."""
 
     def __init__(self, limit: int = 10_000) -> None:
         self._limit = limit
         self._known: dict[Pair, tuple[int, int]] = {}
 
     def ensure(self, writing: WriteTransaction, owner_id: str, scopes: tuple[str, ...]) -> tuple[int, int]:
-        """The id of an owner-and-scopes pair, made when new, and the id of the owner's first pair. The caller holds the
-        lock of the log."""
+        """The id of an owner-and-scopes pair, which is created if it is new, and the id of the owner's first pair. The
+        caller holds the lock of the log."""
         pair = owner_id, scopes
         found: tuple[int, int] | None = self._known.get(pair) or writing.memo.get(pair)
         if found is None:

@@ -84,7 +84,7 @@ class PostgresSearch:
     def _answer(
         self, reading: ReadTransaction, request: SearchRequest, by: Principal, needed: int | None
     ) -> SearchResult | int:
-        """The answer, or the event up to which the terms must be brought on first."""
+        """The answer, or the event up to which the terms must be indexed first."""
         state = TrailState(*(reading.row(STATE, {"owner": by.owner_id, "scopes": pack_texts(by.scopes)}) or ()))
         if state.indexed < (state.head if needed is None else needed):
             return state.head

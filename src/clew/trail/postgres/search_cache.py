@@ -23,7 +23,7 @@ Candidate = tuple[int, int]
 
 
 class RecordCache:
-    """For any number of threads: whoever uses the columns holds the lock."""
+    """A cache for any number of threads. A thread must hold the lock while it uses the columns."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -1,8 +1,7 @@
-"""The terms of records on PostgreSQL: worked out after they were written, many at a time.
-
-Whoever writes a record does not wait for its terms. `meta ('indexed')` is the event up to which they are complete. One
-transaction at a time brings them on, of whichever process, so that the counts of terms are exact. A process that has
-searched does so in the background, soon after each write; a search that comes sooner does it itself.
+"""The terms of records on PostgreSQL. They are computed in batches after the records were written, so that a write does
+not wait for them. `meta ('indexed')` is the event up to which they are complete. Only one transaction of all processes
+indexes at a time, so that the counts of terms are exact. A process that has searched indexes in the background, soon
+after each write. A search that comes before that indexes by itself.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from clew.trail.search.record_text import read_text
 from clew.trail.search.text import HEADER, owner_salt
 
 BATCH = 500
-"""Events that one transaction takes on."""
+"""The number of events that one transaction indexes."""
 PAUSE = 0.25
-"""Seconds in which writes come together before their terms are worked out."""
+"""Seconds for which writes are collected before their terms are computed."""
 LOCK = 7_310_583_162_204_501
-"""The advisory lock of those who bring the terms on."""
+"""The advisory lock of a transaction that indexes terms."""
 TRY_LOCK = "SELECT pg_try_advisory_xact_lock(%s)"
 STATE = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed'), 0), head FROM log"
 CHANGED = "SELECT seq, rid FROM events WHERE seq > %s AND seq <= %s ORDER BY seq LIMIT %s"
@@ -110,11 +109,11 @@ class TermIndexer:
                     known = head
 
     def _try_take_on(self, writing: WriteTransaction) -> bool:
-        """As `_take_on`, unless another process is at it."""
+        """As `_take_on`, but return False if another process is indexing."""
         return bool(writing.value(TRY_LOCK, (LOCK,))) and self._take_on(writing)
 
     def _take_on(self, writing: WriteTransaction) -> bool:
-        """Index the records of the next events; whether there are more."""
+        """Index the records of the next events. Returns whether there are more."""
         writing.send("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
         indexed, head = writing.row(STATE) or (0, 0)
         if indexed >= head:
@@ -147,7 +146,7 @@ class TermIndexer:
 
 
 class _Counts:
-    """By how much the counts of a batch change."""
+    """The changes of the term counts by one batch."""
 
     def __init__(self) -> None:
         self._records: Counter[tuple[int, int]] = Counter()

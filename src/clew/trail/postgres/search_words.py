@@ -1,7 +1,6 @@
-"""The words of the index of PostgreSQL: a term together with how much it weighs in its record.
-
-The index tells which records have a word, and nothing else about them. The ranking weighs a term by where it stands and
-how often. So a word is a term with the class of its weight, and a term is asked for in all its classes.
+"""The words of the PostgreSQL index: each is a term combined with a class of its weight in the record. The index only
+says which records have a word, but the ranking weighs a term by field and frequency. So the class of the weight is part
+of the word, and a query looks for a term in all classes.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from clew.trail.search.ranking import FIELD_WEIGHTS, weigh_counts
 from clew.trail.search.text import HEADER
 
 CLASSES = {"a": 0.35, "b": 1.0, "c": 1.5, "d": 1.85}
-"""The classes by their name, with the weight that is taken for theirs."""
+"""The name of each class, with the weight that it stands for."""
 BOUNDS = (0.6, 1.2, 1.7)
 """The weights at which the next class begins."""
 
@@ -28,6 +27,6 @@ def words_of(packed: bytes) -> list[str]:
 
 
 def words_for(terms: dict[int, float]) -> tuple[list[str], list[float]]:
-    """The words to ask for, given the rarity of terms, and the worth of each."""
+    """The words to query for terms with these rarities, and the weight of each word."""
     words = [f"'{term}{name}'" for term in terms for name in CLASSES]
     return words, [rarity * weight for rarity in terms.values() for weight in CLASSES.values()]

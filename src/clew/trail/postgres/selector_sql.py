@@ -1,5 +1,5 @@
-"""Selectors as SQL. Tags, schema and time are decided by indexes; path globs and context conditions by the same
-Python that matches events, after SQL has thrown out what it can."""
+"""Selectors as SQL. SQL decides on tags, schema and time with indexes. The Python code that matches events also decides
+on path globs and context conditions, after SQL has excluded what it can."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ INDEXED: dict[tuple[str | int, ...], str] = {
 
 
 def build_where(selector: Selector, by: Principal, now: int) -> Where:
-    """The condition on `breadcrumbs b` for live records that the caller sees and the selector may mean: those that it
-    does not mean by `needs_content` are for `matches_content` to leave out."""
+    """The condition on `breadcrumbs b` for live records that the caller sees and the selector may match. If
+    `needs_content` is true, the caller must also filter with `matches_content`."""
     parts, values = [SEEN, ALIVE], {"now": now, **seen_by(by)}
 
     def bind(value: Any) -> str:
@@ -62,7 +62,7 @@ def build_where(selector: Selector, by: Principal, now: int) -> Where:
 
 
 def needs_content(selector: Selector) -> bool:
-    """Whether SQL alone cannot decide what a selector means."""
+    """Whether SQL alone cannot decide which records a selector matches."""
     return selector.path is not None or bool(selector.context_match)
 
 
@@ -71,6 +71,7 @@ _HAS_TEXTS = r"b.context NOT LIKE '%%\\u0000%%' AND b.context IS JSON"
 
 
 def _sql_can_narrow(match: ContextMatch) -> bool:
-    """Whether equality of SQL finds at least all that ours finds: for texts under plain keys."""
+    """Whether SQL equality finds at least all records that the Python comparison finds. This holds for texts under
+    plain keys."""
     plain = all(isinstance(step, str) for step in split_path(match.path))
     return match.op == "eq" and plain and isinstance(match.value, str) and "\0" not in match.value

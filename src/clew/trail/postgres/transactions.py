@@ -1,7 +1,7 @@
 """Transactions on a connection in pipeline mode, as a unit of work sees them.
 
-A statement is sent at once, and waited for only when its result is asked for. Statements that bring no rows are `sent`:
-an error of theirs is raised by the next one that is waited for.
+A statement is sent at once, and waited for only when its result is asked for. `send` is for statements without a
+result. The next statement that is waited for raises their errors.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ NAME_CALLER_UNFLUSHED = (
     f"SELECT {CALLER}, set_config('synchronous_commit', 'off', true),"
     " set_config('plan_cache_mode', 'force_generic_plan', true)"
 ).encode()
-"""The same for a transaction whose commit waits for no flush. Such are claims: they take less time than their plans."""
+"""The same for a transaction whose commit does not wait for a flush, such as a claim. It uses generic plans, because
+planning a claim takes longer than running it."""
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
@@ -50,8 +51,8 @@ class ReadTransaction:
         return found
 
     def ask(self, sql: str, values: Values = ()) -> Callable[[], TupleRow | None]:
-        """Send a query without waiting for it. What is returned waits for its first row: call it after the next query
-        has been waited for, and it is there already."""
+        """Send a query without waiting for it. The returned function waits for the first row. It returns at once if a
+        later query has already been waited for."""
         self._unread = True
         return self._connection.execute(sql.encode(), values).fetchone
 
@@ -61,8 +62,8 @@ class ReadTransaction:
         return None if found is None else found[0]
 
     def act_for(self, by: Principal | None, *, flush: bool = True) -> None:
-        """Name the caller of what follows to row-level security. None is upkeep, which sees everything. Without `flush`
-        the commit does not wait for the disk."""
+        """Set the caller of the following statements for row-level security. None means upkeep, which sees everything.
+        Without `flush` the commit does not wait for the disk."""
         self._connection.execute(NAME_CALLER if flush else NAME_CALLER_UNFLUSHED, caller_values(by))
         self._unread = True
 
@@ -88,7 +89,7 @@ class WriteTransaction(ReadTransaction):
         self.now = now
         self.wall = wall
         self.log = log
-        """The end of the log, where the unit of work appends to it."""
+        """The end of the log if the unit of work may append to it, else None."""
         self.memo = memo
         """Lookups that cannot change before the end of this transaction."""
         self.careful = careful
@@ -127,8 +128,8 @@ class WriteTransaction(ReadTransaction):
         return self.value(sql, values)
 
     def begin_again(self) -> None:
-        """Commit what was written so far, without waiting for it, and go on in a new transaction. Not for writes that
-        must be durable or that are to be done all or none."""
+        """Commit what was written so far, without waiting for it, and go on in a new transaction. Do not use it for
+        writes that must be durable or atomic."""
         assert self.log is None
         self._connection.execute("COMMIT")
         self._connection.execute(BEGIN)
@@ -136,19 +137,19 @@ class WriteTransaction(ReadTransaction):
         self.memo.clear()
 
     def remember(self, key: str, value: str) -> None:
-        """Write a value of the trail, in place of the one that it had."""
+        """Write a value of the table `meta`, replacing the old one."""
         self.send(REMEMBER, (key, value))
 
     def settle(self) -> None:
-        """Wait for what was sent, and raise its error here, where the unit of work can say what it means. While no
-        error is expected nothing is waited for: should one come after all, everything is undone and run again with
-        care."""
+        """Wait for the statements that were sent, and raise their error here, where the unit of work can interpret it.
+        Only careful mode waits. Without it, an error undoes the transaction, which is then run again in careful
+        mode."""
         if self.careful and self._unread:
             self.rows("SELECT 1")
 
     @contextlib.contextmanager
     def acting_for(self, by: Principal | None) -> Iterator[None]:
-        """Within the block, row-level security takes another one for the caller."""
+        """Within the block, row-level security uses another caller."""
         self.act_for(by)
         yield
         self.act_for(self.by)
@@ -158,13 +159,15 @@ class Ending(Protocol):
     """The last statements of a transaction, for several units of work."""
 
     def send(self, writing: WriteTransaction) -> None:
-        """Send them without waiting. Where one fails, all is undone and run again with care."""
+        """Send the statements without waiting. If one fails, the transaction is undone and run again in careful
+        mode."""
         ...
 
 
 class LogEnd:
-    """The end of the log in a transaction that holds its lock: the newest event, the newest before it began, and those
-    in between. `id` is the record of the newest event, where the transaction wrote it."""
+    """The end of the log in a transaction that holds its lock: `head` is the newest event, `after` the newest one
+    before the transaction, and `events` are those in between. `id` is the record of the newest event, if the
+    transaction wrote it."""
 
     __slots__ = ("after", "at", "endings", "events", "head", "id")
 

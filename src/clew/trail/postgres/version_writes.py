@@ -85,8 +85,8 @@ def newest_definition(writing: WriteTransaction, owner_id: str) -> int | None:
 def insert(
     writing: WriteTransaction, audiences: AudienceIds, prepared: Sequence[Prepared], by: Principal, space: str | None
 ) -> int:
-    """Write version 1 of breadcrumbs that have their ids, all of them or none; the row of the first, the others follow.
-    Raises AlreadyExists."""
+    """Write version 1 of breadcrumbs that have ids, all or none. Returns the row id of the first; the row ids of the
+    others follow it. Raises AlreadyExists."""
     first, owner, agent = log_end(writing).head + 1, 0, by.agent_id or None
     rows = []
     for rid, each in enumerate(prepared, first):
@@ -212,7 +212,7 @@ def _update_row(
 
 
 def remove(writing: WriteTransaction, row: Sequence[Any]) -> None:
-    """Delete a breadcrumb with all that hangs on it, and log that it is gone."""
+    """Delete a breadcrumb and everything that depends on it, and log the deletion."""
     rid, id, audience, version, schema_name, *_ = row
     writing.send("DELETE FROM tags WHERE rid = %s", (rid,))
     writing.send("DELETE FROM breadcrumbs WHERE rid = %s", (rid,))
@@ -220,7 +220,8 @@ def remove(writing: WriteTransaction, row: Sequence[Any]) -> None:
 
 
 def check_space(writing: WriteTransaction, vector: bytes, space: str | None) -> None:
-    """Vectors of one trail are of one embedder. Raises EmbedderMismatch when the trail holds another's."""
+    """Check that a vector comes from the embedder of the trail. The first vector sets that embedder. Raises
+    EmbedderMismatch."""
     wanted = space or f"external:{len(vector) // 4}"
     if "embedder" not in writing.memo:
         writing.memo["embedder"] = writing.value("SELECT value FROM meta WHERE key = 'embedder'")
@@ -234,7 +235,8 @@ def check_space(writing: WriteTransaction, vector: bytes, space: str | None) -> 
 
 
 def index_vectors(writing: WriteTransaction, dimension: int) -> None:
-    """Make the index of the nearest vectors for those of this length."""
+    """Create the nearest-neighbour index anew for vectors of this dimension. Longer ones than INDEXED_DIMENSIONS get no
+    index."""
     writing.send("DROP INDEX IF EXISTS vectors_near")
     if dimension <= INDEXED_DIMENSIONS:
         writing.send(
@@ -262,8 +264,8 @@ def log_event(
 def _note_events(
     writing: WriteTransaction, events: Sequence[tuple[int, int, str | None, str]], last: str, owner_id: str
 ) -> None:
-    """Move the end of the log behind events (seq, rid, schema_name, tags) of an owner. `last` is the record of the
-    last."""
+    """Record appended events (seq, rid, schema_name, tags) of an owner in the end of the log. `last` is the record of
+    the last event."""
     log = log_end(writing)
     log.head, log.at, log.id = events[-1][0], writing.now, last
     for seq, rid, schema_name, tags in events:

@@ -1,7 +1,6 @@
-"""Wake-ups: how those who wait hear that the trail has changed.
-
-Commits of this process are announced at once. Those of other processes are found by a look at the head of the log, at a
-bounded interval and only while somebody waits. A bus shortens that: it calls `announce` for what it hears of others.
+"""Wake-ups notify waiting tasks that the trail has changed. Commits of this process are announced at once. To find
+commits of other processes, the head of the log is polled, but only while a task waits. A bus shortens the delay: it
+calls `announce` when it hears of a commit of another process.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from clew.errors import ClewError
 
 INTERVAL = 0.025
-"""Seconds between looks at what other processes wrote."""
+"""Seconds between polls for commits of other processes."""
 
 Wake = Callable[[], object]
 
 
 class Wakeups:
-    """Calls those who wait whenever anything may have been committed. Made for any number of event loops."""
+    """Calls the registered functions whenever something may have been committed. Supports any number of event loops."""
 
     def __init__(self, read_head: Callable[[], Awaitable[int]]) -> None:
         self._read_head = read_head
@@ -29,11 +28,12 @@ class Wakeups:
         self.on_announce: list[Callable[[], None]] = []
         """Called for each announcement, from any thread."""
         self.head = 0
-        """The newest event that is known of here."""
+        """The newest event that this process knows of."""
 
     @contextlib.contextmanager
     def watching(self, wake: Wake) -> Iterator[None]:
-        """Have `wake` called on this event loop after each commit, until the block ends. It may be called in vain."""
+        """Have `wake` called on this event loop after each commit, until the block ends. It may also be called when
+        nothing has changed."""
         watch = self._on_loop(asyncio.get_running_loop())
         watch.add(wake)
         try:
@@ -42,7 +42,8 @@ class Wakeups:
             watch.discard(wake)
 
     def announce(self, head: int) -> None:
-        """Say that the log has come so far, or that something else has changed. From any thread."""
+        """Announce that the log has reached `head`, or that something else has changed. May be called from any
+        thread."""
         self.head = max(self.head, head)
         for hear in self.on_announce:
             hear()
@@ -62,14 +63,14 @@ class Wakeups:
         return found
 
     async def look(self) -> None:
-        """Read the head of the log, and wake all who wait if others have written."""
+        """Read the head of the log, and wake all waiting tasks if another process has written."""
         head = await self._read_head()
         if head > self.head:
             self.announce(head)
 
 
 class _LoopWakeups:
-    """Those who wait on one event loop, and the task that looks at the log for all of them."""
+    """The registered functions of one event loop, and the task that polls the log for all of them."""
 
     def __init__(self, wakeups: Wakeups) -> None:
         self._wakeups = wakeups

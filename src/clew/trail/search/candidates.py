@@ -1,7 +1,6 @@
-"""One search under way: what is asked, and which records are looked at closely.
-
-Few allowed records are all candidates. Of many, each arm proposes its best: the postings those with the rarest terms,
-the vectors those nearest, and records whose name is the query are always among them.
+"""Chooses the records that one search ranks. If few records are allowed, all of them are candidates. Otherwise each arm
+proposes its best: the postings propose records with the rarest terms, and the vectors propose the nearest ones. Records
+whose name is the query are always included.
 """
 
 from __future__ import annotations
@@ -27,13 +26,15 @@ from clew.trail.search.scores import FoundCandidates, Scores
 from clew.trail.search.unique import unique
 
 TEXT_CANDIDATES, ONE_MORE_FOR, MOST_TEXT_CANDIDATES = 120, 1_250, 200
-"""The text arm proposes more of more records: half as many more would change one hit in two hundred."""
+"""The text arm proposes more candidates if there are more records. Half as many more candidates would change one hit in
+two hundred."""
 VECTOR_CANDIDATES = 50
 SMALL = 2_000
-"""Up to this many records pass a filter, all of them are candidates."""
+"""If at most this many records pass a filter, all of them are candidates."""
 STAGE_ONE_TERMS = 32
 TELLING = math.log(2)
-"""The rarity of a term that every second record has. Commoner terms propose only where rarer ones are too few."""
+"""The rarity of a term that half of the records have. More frequent terms propose candidates only if rarer terms
+propose too few."""
 MOST_PENDING = 512
 MAX_NAMES = 64
 
@@ -46,7 +47,7 @@ class Allowed(msgspec.Struct):
     with_vector: Ints
 
     def without(self, slots: Ints) -> Allowed:
-        """The same but for some."""
+        """The same slots without the given ones."""
         if not len(slots):
             return self
         mask = self.mask.copy()
@@ -64,12 +65,12 @@ class CandidateIndex(Protocol):
         ...
 
     def pending(self) -> Ints:
-        """Slots of the records that `find` does not know yet in their present form."""
+        """Slots of the records whose current version `find` does not know yet."""
         ...
 
 
 class Candidates:
-    """`gather` chooses them, `scores` says what the ranking needs to know of them."""
+    """The candidates of a search. `gather` chooses them, and `scores` returns the values that the ranking needs."""
 
     def __init__(
         self,
@@ -98,7 +99,7 @@ class Candidates:
         self._exact = self._find_exact()
         self.slots: Ints = np.zeros(0, np.int64)
         self.are_all = True
-        """Whether every record that matches is among them."""
+        """Whether the candidates include every record that matches."""
 
     # -- choosing -----------------------------------------------------------------------------------------
 
@@ -142,7 +143,7 @@ class Candidates:
             fetch *= 4
 
     def _pending(self, wanted: int) -> Ints:
-        """Records that the postings lack: all of a few, of many the best by their words."""
+        """Records that the postings lack: all if there are few, otherwise the best by their words."""
         slots = self._index.pending()
         slots = slots[self._allowed.mask[slots]]
         if len(slots) <= wanted:

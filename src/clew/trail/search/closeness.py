@@ -7,14 +7,15 @@ import math
 from clew.trail.model.query import Hit
 
 CLOSE, CLOSE_BY_SHARE, CLOSE_BY_RARITY = 0.6, 0.25, 1.0
-"""From here on a hit answers the question: with vectors, and by words alone."""
+"""Thresholds from which a hit answers the question: the first with vectors, the other two by words alone."""
 EXACT = 4.0
 NEAR = 0.5
-"""Beside a close hit, one with this share of the measure is worth showing."""
+"""If there is a close hit, hits with at least this share of its closeness are worth showing too."""
 
 
 def closeness(hit: Hit) -> float:
-    """How close a hit is, 1 being just close enough for an answer. Nothing is as close as a name that was called."""
+    """The closeness of a hit. 1 is just close enough for an answer. A hit whose name is in the query has the highest
+    value."""
     if hit.exact:
         return EXACT
     if hit.vector_score is not None:
@@ -25,5 +26,5 @@ def closeness(hit: Hit) -> float:
 
 
 def below_exact(close: float) -> float:
-    """The same up to 3; of more, something between that and EXACT, so that the closer of two close hits stays so."""
+    """The value itself up to 3. Larger values are compressed into the range from 3 to EXACT and keep their order."""
     return close if close <= EXACT - 1 else EXACT - 1 / (close - EXACT + 2)

@@ -36,8 +36,8 @@ def pack_all(records: Sequence[tuple[ReadableText, int]]) -> list[bytes]:
 
 
 class WordTerms(dict[str, tuple[int, ...]]):
-    """For each word met so far the ids of its parts that say something; in `aside` the ids that are matched but never
-    counted as length: its stop words, and the word as a whole where it was split."""
+    """A cache from a word to the ids of its parts that are not stop words. `aside` has the ids that match but do not
+    count as length: those of stop words, and that of the whole word if it was split."""
 
     def __init__(self, salt: int) -> None:
         super().__init__()
@@ -97,8 +97,8 @@ def _pack_some(records: Sequence[tuple[ReadableText, int]]) -> Iterator[bytes]:
 
 
 def _find_terms(records: Sequence[tuple[ReadableText, int]]) -> tuple[Ints, Ints, int]:
-    """Term ids in order, those that count as length first, and where each stands: record times FIELDS plus field; and
-    how many of them count."""
+    """Term ids in order, those that count as length first; the place of each, as record * FIELDS + field; and the
+    number of ids that count."""
     kept: list[int] = []
     aside: list[int] = []
     lengths: list[tuple[int, int]] = []
@@ -115,7 +115,7 @@ def _find_terms(records: Sequence[tuple[ReadableText, int]]) -> tuple[Ints, Ints
 
 
 def _find_pairs(ids: Ints, places: Ints) -> Ints:
-    """Ids of neighbours within a field, with the record in the upper half, without repeats."""
+    """Ids of pairs of adjacent terms within a field, without repeats. The upper half of each id is the record."""
     beside = places[1:] == places[:-1]
     first, second = ids[:-1][beside], ids[1:][beside]
     pair = (first * SPREAD ^ second) & 0xFFFF_FFFF
@@ -140,7 +140,7 @@ class _Sizes:
 
 
 def _rank(record: Ints, sizes: Ints) -> Ints:
-    """The how-many-th of its record each is, where they are sorted by record."""
+    """The index of each item within its record. The items must be sorted by record."""
     before = np.cumsum(sizes) - sizes
     ranks: Ints = np.arange(len(record)) - before[record]
     return ranks

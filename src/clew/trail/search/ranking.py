@@ -63,8 +63,8 @@ def term_name(joined: str, salt: int) -> int:
 
 
 class Corpus(msgspec.Struct):
-    """The records as the ranking needs them: their packed terms, where each begins, the rarity of a term (0 when no
-    record has it), their mean length and their number."""
+    """The records in the form that the ranking needs: their packed terms, the start of each record, a function for the
+    rarity of terms (0 if no record has the term), their mean length and their number."""
 
     heap: Words
     at: Ints
@@ -74,7 +74,8 @@ class Corpus(msgspec.Struct):
 
 
 def rarity_of(records: npt.NDArray[np.integer[Any]], number: int) -> Floats:
-    """The weight of terms that so many of `number` records have: more when fewer have it, nothing when none has."""
+    """The weight of terms, given how many of `number` records have each. It is higher for terms that fewer records
+    have, and 0 if none has the term."""
     found = np.minimum(records, number)
     rarity: Floats = np.log(1 + (number - found + 0.5) / (found + 0.5)).astype(np.float32)
     rarity[found <= 0] = 0
@@ -82,8 +83,8 @@ def rarity_of(records: npt.NDArray[np.integer[Any]], number: int) -> Floats:
 
 
 class Weighed(msgspec.Struct):
-    """A question weighed in a corpus: terms that some record has, in their order, and pairs of such terms, with their
-    rarity; and the rarity of the whole question, terms that no record has included."""
+    """The weights of a question in a corpus: the terms that occur in it and pairs of them, with their rarities. `whole`
+    is the rarity of the whole question, including terms that no record has."""
 
     terms: Words
     rarity: Floats
@@ -99,7 +100,7 @@ class Weighed(msgspec.Struct):
 
 
 def weigh(question: SearchQuestion, corpus: Corpus) -> Weighed:
-    """Look up how much the question's terms say. Of very many the MAX_TERMS that say most are kept."""
+    """Look up the rarities of the question's terms. If there are more than MAX_TERMS, the rarest are kept."""
     terms = np.array(question.terms, np.uint32)
     rarity = corpus.rarity(terms)
     known = np.flatnonzero(rarity > 0)
@@ -145,13 +146,13 @@ def score_lexical(
 
 
 def length_exponent(terms: int) -> float:
-    """How much the length of a record counts against it in a question of so many terms."""
+    """The exponent by which the length of a record lowers its score, for a question with this many terms."""
     return LENGTH_EXPONENT * terms * terms / (terms * terms + LENGTH_HALF**2)
 
 
 def best_by_words(weighed: Weighed, corpus: Corpus, slots: Ints, wanted: int) -> Ints:
-    """Of very many records those that score best by their words alone, without pairs and length. The records lie
-    close together in the heap, which is looked through once."""
+    """The records that score best by their words alone, without pairs and length. This is for very many records that
+    lie close together in the heap, which is scanned once."""
     heap, slots = corpus.heap, slots[np.argsort(corpus.at[slots])]
     start = corpus.at[slots]
     count = heap[start].astype(np.int64)
@@ -198,7 +199,7 @@ def _score_pairs(weighed: Weighed, heap: Words, start: Ints, count: Ints) -> npt
 
 
 def _score_titles(corpus: Corpus, start: Ints, position: Ints, row: Ints, rarity: Floats) -> npt.NDArray[np.float64]:
-    """The rarity of the title's terms that the query has, as a share of all of them."""
+    """The share of the title that the query contains, weighted by the rarity of its terms."""
     heap = corpus.heap
     in_title = heap[start + 2].astype(np.int64)
     title_position, title_row = ranges(start + HEADER, in_title)
@@ -254,10 +255,8 @@ def ranges(start: Ints, count: Ints) -> tuple[Ints, Ints]:
 
 
 def _lookup(keys: Words, values: Words) -> Places:
-    """For each value its place among the keys, -1 where it is none of them.
-
-    A few keys are compared directly. For more there is a table that is addressed by the low bits; a key whose place
-    another took is compared directly too.
+    """For each value its index in `keys`, or -1 if it is not among them. A few keys are compared directly. More keys
+    use a hash table on their low bits; keys that collide with another are compared directly.
     """
     if len(keys) <= FEW_KEYS:
         few: Places = np.full(len(values), -1, np.int16)

@@ -1,4 +1,4 @@
-"""The text of a stored record that its terms are made of."""
+"""The text of a stored record from which its terms are computed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 def read_text(
     definitions: Definitions, schema_name: str | None, title: str, context: str, llm_hints: str | None
 ) -> ReadableText:
-    """The readable parts of a record. Hints of its schema may not fit it: then its title alone counts, so that it
-    breaks no search."""
+    """The readable parts of a record. If the hints of its schema cannot be applied to it, only its title is used, so
+    that no search fails."""
     hints = _decode(llm_hints) if llm_hints is not None else None
     try:
         return read_as(title, _decode(context), hints, definitions.rules(schema_name).llm_hints)

@@ -1,4 +1,4 @@
-"""The scores of the candidates of one search under the ranking that was asked. The same in every backend; no I/O."""
+"""The scores of the candidates of one search under the requested ranking. The same in every backend; no I/O."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ CountKeywords = Callable[[list[int], set[str]], Ints]
 
 
 class FoundCandidates(msgspec.Struct):
-    """Candidates: their places in the corpus, their row ids, which of them have the query as their name or have a
-    vector, and their cosines; None where no vector is asked for."""
+    """The candidates: their slots in the corpus, their row ids, whether each has the query as its name and whether it
+    has a vector, and their cosines, or None for a search without a vector."""
 
     slots: Ints
     rids: Ints
@@ -42,7 +42,8 @@ class FoundCandidates(msgspec.Struct):
 
 
 class Scores:
-    """`rank` looks at the candidates and drops those that no arm of the ranking found; `hit` shows one of the rest."""
+    """The scores of candidates. `rank` orders the candidates and drops those that no arm of the ranking found. `hit`
+    returns one of the rest."""
 
     def __init__(
         self,
@@ -59,7 +60,7 @@ class Scores:
         self._found = found
 
     def rank(self, count_keywords: CountKeywords) -> Ints:
-        """Places among the candidates that are kept, best first: exact names, then by score, then by creation."""
+        """The indexes of the candidates that are kept, best first: exact names, then by score, then by creation."""
         found = self._found
         lexical, titles = self._score_text()
         cosine = np.zeros(len(found.slots), np.float32) if found.cosine is None else found.cosine
@@ -121,11 +122,12 @@ class FoundHits:
         return len(self.hits) >= self._limit or self._room <= 0
 
     def add(self, hit: Hit, size: int) -> None:
-        """Add a hit whose context has so many characters."""
+        """Add a hit. `size` is the number of characters of its context."""
         self.hits.append(hit)
         self._room -= size
 
 
 def literal_first(hits: Sequence[Hit], text: str) -> tuple[Hit, ...]:
-    """Names may differ in spelling only, such as `math.gcd` and `math_gcd`: the one that was called comes first."""
+    """Put hits first whose title equals the text exactly. Exact hits may differ from it in spelling, such as `math.gcd`
+    and `math_gcd`."""
     return tuple(sorted(hits, key=lambda hit: not (hit.exact and hit.breadcrumb.title == text)))

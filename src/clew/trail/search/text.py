@@ -21,7 +21,7 @@ from clew.trail.model.readable import find_words, is_recurring
 MAX_KNOWN_LENGTH = 64
 MAX_QUERY_CHARS = 4_000
 MAX_PARTS = 8
-"""An identifier of more parts is not kept as a whole."""
+"""An identifier with more parts is only indexed by its parts."""
 
 _STOP_WORDS = """
     a an the this that these those some any each every either neither both all another other others such same
@@ -95,14 +95,14 @@ _known_term_id = lru_cache(1 << 17)(_term_id)
 
 
 def rare_term_ids(words: Sequence[str], salt: int) -> list[int]:
-    """The same for words that will hardly be asked for again: they are not cached."""
+    """The same for words that will hardly be needed again. Their ids are not cached."""
     return [zlib.crc32(stem.encode(), salt) for stem in _stemmer.stemWords(words)]
 
 
 @lru_cache(1 << 10)
 def owner_salt(owner_id: str, secret: str) -> int:
-    """The prefix of the term ids of an owner. Without the trail's secret nobody can tell which ids of different owners
-    fall together."""
+    """The salt of the term ids of an owner. Without the trail's secret, it is impossible to tell which ids of different
+    owners are the same term."""
     return int.from_bytes(hashlib.blake2b(owner_id.encode(), digest_size=4, key=secret.encode()[:64]).digest())
 
 
@@ -124,6 +124,6 @@ HEADER = 6
 
 
 def are_whole(terms: bytes) -> bool:
-    """Whether packed terms are as they were packed."""
+    """Whether packed terms are undamaged."""
     words = array("I", terms[: 4 * HEADER])
     return len(words) == HEADER and words[5] == zlib.crc32(terms[4 * HEADER :])

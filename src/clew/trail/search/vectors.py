@@ -1,9 +1,10 @@
 """Nearest vectors by cosine, with any filter: sign bits rule most of them out, exact products decide.
 
-Where two unit vectors differ in sign, the larger the query's number there, the more it tells: signs are compared
-where the query's numbers are not small, and count twice where they are large. How this count goes with the cosine
-is read off a few hundred of the vectors themselves. Those with the lowest counts are compared exactly; from the k-th
-best cosine follows which counts a better one may have, and all with such a count are compared as well.
+If a vector differs from the query in the sign of a number, this matters more the larger the query's number is. So signs
+are compared only at numbers of the query that are not small, and differences at large ones count twice. The relation of
+this count to the cosine is estimated from a few hundred of the vectors. The vectors with the lowest counts are compared
+exactly. The k-th best cosine then gives the highest count that a better vector may have, and all vectors up to this
+count are compared exactly too.
 """
 
 from __future__ import annotations
@@ -16,19 +17,19 @@ import numpy.typing as npt
 from clew.trail.search.ranking import Floats, Ints
 
 EXACT = 4_000
-"""Up to this many vectors, all are compared."""
+"""If there are at most this many vectors, all are compared."""
 PROBE = 500
 """At least this many of the apparently nearest vectors are compared."""
 SAMPLE = 384
 THIN = 16_000
 MARGIN = 1.75
-"""Standard deviations by which the bound is widened: 96 % of the better ones are within."""
+"""The number of standard deviations by which the bound is widened. It then includes 96 % of the better vectors."""
 SMALL, LARGE = 0.25, 0.65
 """Shares of the query's numbers that are small, and that are not large."""
 DENSE = 0.2
-"""A share of all vectors from which reading them in order is faster than picking."""
+"""From this share of all vectors on, reading all in order is faster than picking some."""
 BLOCK = 1 << 15
-"""Vectors whose signs are compared at a time: what they need stays in the processor's cache."""
+"""The number of vectors whose signs are compared at a time, so that the data fits into the processor's cache."""
 
 Codes = npt.NDArray[np.uint64]
 Counts = npt.NDArray[np.uint16]
@@ -37,10 +38,11 @@ Counts = npt.NDArray[np.uint16]
 def nearest(
     query: Floats, vectors: Floats, signs: Codes, allowed: Ints, k: int, *, more: int = 0, roughly: bool = False
 ) -> tuple[Ints, Floats]:
-    """Of the allowed slots the k nearest and their cosines, best first, ties by slot; then up to `more` further
-    ones that were met on the way. `signs` holds the sign codes of the vectors, a row for each 64 dimensions.
+    """The k nearest of the allowed slots and their cosines, best first, ties by slot; then up to `more` further slots
+    from the same comparison. `signs` holds the sign codes of the vectors, a row for each 64 dimensions.
 
-    Of ten, 9.8 are the true ones; `roughly`, about 9, in less time: enough for one vote among several."""
+    On average 9.8 of ten results are correct. With `roughly` it is about 9, in less time, which is enough if the result
+    is one of several votes."""
     if not len(allowed) or not vectors.shape[1]:
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
     if len(allowed) > EXACT:
@@ -53,8 +55,8 @@ def nearest(
 
 
 def cosines(query: Floats, vectors: Floats, slots: Ints) -> Floats:
-    """The products of the query with some of the vectors, by this thread alone: to wake others for so few costs more
-    than it saves."""
+    """The products of the query with some of the vectors. They are computed in this thread alone, because waking others
+    for few vectors costs more than it saves."""
     found: Floats = np.vecdot(vectors.take(slots, axis=0), query)
     return found
 
@@ -84,7 +86,8 @@ def _low_count(counts: Counts, wanted: int) -> int:
 
 
 def _highest_count(cosine: Floats, counts: Counts, wanted: float) -> float:
-    """The count up to which a vector may have the wanted cosine, by the line through a sample and its scatter."""
+    """The highest count with which a vector may still have the wanted cosine, by linear regression over a sample plus a
+    margin for its scatter."""
     near, far = cosine - cosine.mean(), counts - counts.mean()
     spread = float(near @ near)
     slope = float(near @ far) / spread if spread > 1e-9 else 0.0
@@ -93,7 +96,8 @@ def _highest_count(cosine: Floats, counts: Counts, wanted: float) -> float:
 
 
 def _differences(query: Floats, signs: Codes, size: int) -> Counts:
-    """For each vector in how many places its sign is not the query's: 0, 1 or 2 a place, by the query's number."""
+    """For each vector the number of positions at which its sign differs from the query's. A position counts 0, 1 or 2,
+    depending on the size of the query's number."""
     amount = np.abs(query)
     ordered = np.sort(amount)
     medium, large = (amount >= ordered[int(share * len(ordered))] for share in (SMALL, LARGE))

@@ -11,7 +11,7 @@ from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.rows import ALIVE
 
 NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'ttl.policy.v1')"
-"""Spelled as in the partial index, which SQLite uses only then."""
+"""The condition is spelled as in the partial index, because SQLite uses the index only then."""
 
 
 class SqliteDefinitions:
@@ -22,22 +22,23 @@ class SqliteDefinitions:
         self._book = DefinitionBook()
 
     def of(self, connection: Sql, owner_id: str) -> Definitions:
-        """The definitions that hold now."""
+        """The current definitions of an owner."""
         return self.as_of(connection, owner_id, newest(connection))
 
     def as_of(self, connection: Sql, owner_id: str, seq: int | None) -> Definitions:
-        """The definitions that hold now, given the `newest` event that changed one."""
+        """The current definitions of an owner. `seq` is the `newest` event that changed one."""
         found = self.recent(owner_id)
         if found is None or found.as_of != seq:
             found = self._book.put(owner_id, _read_definitions(connection, owner_id, self._engine.wall()))
         return found
 
     def forget(self) -> None:
-        """Read everything anew."""
+        """Drop the cache, so that the next use reads all definitions again."""
         self._book.forget()
 
     def recent(self, owner_id: str) -> Definitions | None:
-        """The definitions as last read here. Whoever uses them compares `as_of` with `newest` when it writes."""
+        """The definitions as this process last read them, which may be outdated. A write compares their `as_of` with
+        `newest`."""
         return self._book.find(owner_id, self._engine.wall())
 
 

@@ -39,7 +39,8 @@ _LINKS = (
     f" AND +n.audience IN {{visible}} AND {ALIVE.replace('b.', 'n.')} AND +b.audience IN {{visible}} AND {ALIVE}"
     " AND e.created_at >= :after"
 )
-"""Where the edges at some breadcrumbs lead. CROSS JOIN keeps the order: without it all that the caller sees is read."""
+"""The other ends of the edges at some breadcrumbs. CROSS JOIN fixes the join order; without it, SQLite reads all
+records that the caller sees."""
 
 _decode = msgspec.json.Decoder().decode
 
@@ -192,8 +193,8 @@ class SqliteEdges:
         visible: Sequence[int],
         now: int,
     ) -> list[tuple[Direction, Edge]]:
-        """Edges at these breadcrumbs whose both ends are live and visible, each with the direction in which it is
-        followed; one that is followed in both comes twice."""
+        """The edges at these breadcrumbs whose ends are both live and visible, each with the direction in which it is
+        followed. An edge that is followed in both directions appears twice."""
         found: list[tuple[Direction, Edge]] = []
         for towards, types in read_ways(wanted, direction):
             near, far = ("source", "target") if towards == "outgoing" else ("target", "source")
@@ -211,8 +212,9 @@ class SqliteEdges:
 
 
 def _reaches(writing: Writing, type: str, start: int, goal: int) -> bool:
-    """Whether edges of one type lead from start to goal, over breadcrumbs that the caller may not see as well: a
-    cycle is one whoever looks. The refusal names the two ends that the caller gave, and nothing on the way."""
+    """Whether edges of one type lead from `start` to `goal`. The search includes breadcrumbs that the caller may not
+    see, because they can be part of a cycle too. The error names only the two ends that the caller gave, and no
+    breadcrumb between them."""
     return (
         writing.execute(
             "WITH RECURSIVE reached (rid) AS (VALUES (:start) UNION SELECT e.target FROM edges e"

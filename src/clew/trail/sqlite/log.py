@@ -29,15 +29,15 @@ MAX_EVENTS = 10_000
 FEW = 50
 """Up to this many events are read in the calling thread; more are read in another thread."""
 MAX_BYTES = 8_000_000
-"""A page of events or records ends when its contexts come to so much; the cursor goes on from there."""
+"""A page of events or records ends when its contexts reach this many bytes. The cursor continues from there."""
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 Remake = Callable[[], Breadcrumb]
 NOTHING: Mapping[int, Remake] = MappingProxyType({})
 OTHER_PROCESSES = 0.02
-"""Seconds between looks at what other processes wrote; writes of this process signal at once."""
+"""Seconds between polls for writes of other processes. Writes of this process are signalled at once."""
 IDLE_LOOKS = 5
-"""Looks without a commit of this process after which it finds out whether others wrote right after its last one. Their
-events show at once; this is for claims that they let go of."""
+"""The number of polls without a commit of this process after which it checks whether another process wrote right after
+its last commit. New events are seen at once; the check finds claims that were released."""
 
 
 class SqliteLog:
@@ -87,8 +87,8 @@ class SqliteLog:
         return found, head
 
     def may_bring(self, after: int, head: int, selector: Selector) -> bool:
-        """Whether one of the events after this one and up to the head of the file may be meant, as far as that is known
-        without reading it."""
+        """Whether an event after `after` and up to `head` may match, judged by the cached events without reading the
+        file."""
         return self._tail.may_bring(after, head, selector)
 
     async def head(self) -> int:
@@ -130,8 +130,9 @@ class SqliteLog:
 
     @contextlib.contextmanager
     def watching(self, wake: Callable[[], object], selector: Selector | None = None) -> Iterator[LogWatch]:
-        """Have `wake` called on this event loop whenever events may have been committed that a selector means; without
-        one soon after anything was, for whoever hears of this process's commits in another way."""
+        """Have `wake` called on this event loop whenever matching events may have been committed. Without a selector,
+        it is called soon after another process has committed anything, for callers that learn of this process's commits
+        in another way."""
         watch = self._watch(asyncio.get_running_loop())
         watch.add(wake, selector)
         try:
@@ -157,7 +158,8 @@ class SqliteLog:
                 await self.wait(after, 60.0, selector=selector)
 
     def signal(self, changed: Sequence[int]) -> None:
-        """Wake those in this process who wait for what was written. Called by the writing thread after a commit."""
+        """Wake the waiting callers of this process that may want the written events. The writing thread calls this
+        after a commit."""
         if max(changed) <= 0:
             return  # no events
         written: Marks | None = self._engine.memo.get(Marks)
@@ -168,8 +170,8 @@ class SqliteLog:
 
 
 class LogWatch:
-    """Those who wait on one event loop. Writes of this process wake them directly; for those of other processes one
-    timer looks at the file for all of them, as long as anybody waits. `looks` counts how often it had changed."""
+    """The waiting callers of one event loop. Writes of this process wake them directly. For writes of other processes,
+    one timer polls the file as long as a caller waits. `looks` counts the polls that found a change."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, engine: Engine, tail: Tail) -> None:
         self._loop = loop
@@ -185,7 +187,7 @@ class LogWatch:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether anybody wants to hear of this process's commits."""
+        """Whether a caller waits for commits of this process."""
         return bool(self._waiting)
 
     def add(self, wake: Callable[[], object], selector: Selector | None) -> None:
@@ -201,7 +203,7 @@ class LogWatch:
         self._for_others.pop(wake, None)
 
     def wake(self, events: Sequence[Envelope]) -> None:
-        """Wake those whom one of these events may concern; where they are not known, everybody."""
+        """Wake the callers whose selectors may match one of these events. If the events are not known, wake all."""
         for wake, selector in tuple(self._waiting.items()):
             if not events or is_meant(selector, events):
                 wake()
@@ -217,8 +219,8 @@ class LogWatch:
             wake()
 
     def _have_others_written(self) -> bool:
-        """Whether the file holds what this process did not write, as far as that is known. Wakes those who wait for
-        events of others."""
+        """Whether another process is known to have written to the file since the last poll. Also wakes the callers that
+        wait for events."""
         before, self._commits = self._commits, (self._engine.own_commits, self._engine.foreign_commits)
         version = self._engine.read(lambda connection: connection.execute("PRAGMA data_version").get)
         is_known = version == self._version and self._commits[1] == before[1]
@@ -240,10 +242,8 @@ class LogWatch:
 def load_event(
     connection: Sql, audiences: Audiences, row: Any, selector: Selector, fresh: Mapping[int, Remake] = NOTHING
 ) -> Event | None:
-    """The event of a row with its breadcrumb, or None when the selector does not mean it. What is `fresh` was written
-    in this transaction, and need not be read.
-
-    An event whose breadcrumb is gone is decided by its schema and tags alone.
+    """The event of a row with its breadcrumb, or None if the selector does not match. Records in `fresh` were written
+    in this transaction and need not be read. If the breadcrumb is gone, only schema and tags are compared.
     """
     if not matches_envelope(selector, row[6], _decode_texts(row[7])):
         return None

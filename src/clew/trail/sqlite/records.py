@@ -71,8 +71,8 @@ class SqliteRecords:
     async def create_with(
         self, drafts: Sequence[Draft], first: Callable[[Writing], None], *, by: Principal
     ) -> list[Breadcrumb]:
-        """Create all, and do `first` before them in the same transaction. When a definition changes meanwhile, they are
-        checked again: a written record always fits the definitions of that moment."""
+        """Call `first` and then create all records, in one transaction. If a definition changes in the meantime, the
+        drafts are checked again, so that a written record always fits the definitions at the time of the write."""
         for _ in range(PATIENCE):
             prepared = await self._prepare_all(drafts, by)
             with contextlib.suppress(Outdated):
@@ -115,7 +115,8 @@ class SqliteRecords:
         return guarded_schemas(self._engine.read(lambda sql: self._find_many(sql, [id], owner)).get(id))
 
     def _insert_all(self, writing: Writing, prepared: Sequence[Prepared], by: Principal) -> list[Breadcrumb]:
-        """Write all within the caller's transaction. Where a key was used before, it is what that use wrote."""
+        """Write all records in the caller's transaction. For a draft whose idempotency key was used before, return the
+        record that the earlier call wrote."""
         now, agent_id = from_micros(writing.now), by.agent_id or None
         keyed = self._find_all_keyed(writing, prepared, by) if any(each.key for each in prepared) else {}
         written: dict[str, Breadcrumb] = {}

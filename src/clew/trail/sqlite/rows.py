@@ -29,20 +29,21 @@ OLDER = (
     " v.updated_at, b.created_by, v.updated_by FROM versions v JOIN breadcrumbs b ON b.rid = v.rid"
 )
 ALIVE = "(b.expires_at IS NULL OR b.expires_at > :now) AND (b.max_reads IS NULL OR b.read_count < b.max_reads)"
-"""Not yet expired, whether or not hygiene has come by."""
+"""Matches records that have not expired. Hygiene may not have removed the others yet."""
 
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Audiences(threading.local):
-    """The owner-and-scopes pairs, and those of them that a caller may see. Each thread has a cache of its own:
-    those of a transaction that may be undone are known to the writing thread alone."""
+    """A cache of the owner-and-scopes pairs, and of those that a caller may see. Each thread has its own cache, because
+    only the writing thread may know pairs of a transaction that may still be undone."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Drop what this thread has read: a transaction that made audiences was undone; their ids may come again."""
+        """Clear the cache of this thread. This is needed if a transaction that created audiences was undone, because
+        their ids may be used again."""
         self._known: dict[int, Audience] = {}
         self._of_owner: dict[str, list[int]] = {}
         self._visible: dict[tuple[str, frozenset[str]], tuple[int, tuple[int, ...]]] = {}
@@ -53,12 +54,12 @@ class Audiences(threading.local):
         return self._known[id]
 
     def may_see(self, connection: Sql, id: int, by: Principal) -> bool:
-        """Whether a caller is of the audience's owner and holds all its scopes."""
+        """Whether a caller belongs to the audience's owner and holds all its scopes."""
         owner_id, scopes = self.of(connection, id)
         return owner_id == by.owner_id and by.scopes.issuperset(scopes)
 
     def visible(self, connection: Sql, owner_id: str, scopes: frozenset[str]) -> tuple[int, ...]:
-        """The audiences of an owner whose scopes the caller holds, all of them."""
+        """The audiences of an owner that a caller with these scopes may see."""
         self._read_new(connection)
         mine = self._of_owner.get(owner_id, [])
         found = self._visible.get((owner_id, scopes))
@@ -79,7 +80,7 @@ class Audiences(threading.local):
 
 
 def ensure_audience(writing: Writing, owner_id: str, scopes: tuple[str, ...]) -> tuple[int, int]:
-    """The id of an owner-and-scopes pair, made when new, and the id of the owner's first pair."""
+    """The id of an owner-and-scopes pair, which is created if it is new, and the id of the owner's first pair."""
     found = writing.audiences.get((owner_id, scopes))
     if found is None:
         audience = _ensure_audience(writing.execute, owner_id, scopes)
@@ -102,7 +103,7 @@ def in_list(ids: Sequence[int]) -> str:
 
 
 def find_version(connection: Sql, audiences: Audiences, rid: int, version: int) -> Breadcrumb | None:
-    """A version of a breadcrumb, present or past, without asking who wants it."""
+    """A version of a breadcrumb, present or past. This does not check whether the caller may see it."""
     row = connection.execute(f"{CURRENT} WHERE b.rid = ? AND b.version = ?", (rid, version)).fetchone()
     if row is None:
         row = connection.execute(f"{OLDER} WHERE v.rid = ? AND v.version = ?", (rid, version)).fetchone()

@@ -1,5 +1,5 @@
 """Search on SQLite: the `Search` interface. Candidates come from postings and vectors, the ranking orders them, and
-SQLite has the last word on what exists and who may see it."""
+SQLite decides which of them exist and who may see them."""
 
 from __future__ import annotations
 
@@ -34,8 +34,9 @@ _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
 
 class SqliteSearch:
-    """See `clew.trail.store.Search`. One thread holds the index and answers. It first reads the writes since the last
-    search, of all processes. Searches that wait together share one such catch-up: it began after they were called."""
+    """See `clew.trail.store.Search`. One thread owns the index and answers searches. It first reads the writes of all
+    processes since the last search. Searches that wait together share one such catch-up, which begins after they were
+    called."""
 
     def __init__(self, engine: Engine, audiences: Audiences, embedder: Embedder | None, space: str | None) -> None:
         self._engine = engine
@@ -62,7 +63,7 @@ class SqliteSearch:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._sync)
 
     def note_writes(self, count: int) -> None:
-        """Keep up with many writes while nobody searches."""
+        """Update the index after many writes without a search."""
         self._unsynced += count
         if self._index.seq >= 0 and self._unsynced > 4 * PENDING:
             self._unsynced = 0
@@ -81,8 +82,8 @@ class SqliteSearch:
         return self._engine.read(lambda connection: self._answer(connection, request, by, number))
 
     def _catch_up(self, connection: Sql, visible: tuple[int, ...], number: int) -> None:
-        """Read the writes since the last time, unless that happened for these audiences after the search was called. A
-        catch-up for other audiences may have left records of these ones unread."""
+        """Read the writes since the last catch-up, unless there was one for the same audiences after this search was
+        called. A catch-up for other audiences may have left records of these audiences unread."""
         newest, audiences = self._caught_up
         if number > newest or visible != audiences:
             newest = self._newest_call  # searches that are called from here on need a catch-up of their own
@@ -116,7 +117,7 @@ class SqliteSearch:
         return find_query_vector(request, self._embedder, space=self._space, present=present, dimension=dimension)
 
     def _fetch(self, connection: Sql, scores: Scores, order: Ints, visible: Sequence[int], limit: int) -> FoundHits:
-        """The best records as SQLite has them; one that expired meanwhile gives its place to the next."""
+        """The best records, read from SQLite. A record that has expired in the meantime is replaced by the next one."""
         answer, now = FoundHits(limit), self._engine.wall()
         sql = (
             f"{CURRENT} WHERE b.rid IN (SELECT value FROM json_each(:rids))"

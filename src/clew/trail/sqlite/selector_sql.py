@@ -1,5 +1,5 @@
-"""Selectors as SQL. Tags, schema and time are decided by indexes; path globs and context conditions by the same
-Python that matches events, after SQL has thrown out what it can."""
+"""Selectors as SQL. SQL decides on tags, schema and time with indexes. The Python code that matches events also decides
+on path globs and context conditions, after SQL has excluded what it can."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ INDEXED = frozenset(('$."request_id"', '$."requestId"', '$."pattern"'))
 
 
 def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where:
-    """The condition on `breadcrumbs b` for live records of these audiences that the selector means."""
+    """The condition on `breadcrumbs b` for live records of these audiences that the selector matches."""
     allowed = in_list(audiences)
     parts, values = [f"b.audience IN {allowed}", ALIVE], {"now": now}
 
@@ -67,7 +67,7 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
 
 
 def add_functions(connection: apsw.Connection) -> None:
-    """Teach a connection the conditions that SQL lacks."""
+    """Register SQL functions on a connection for the conditions that SQL lacks."""
     connection.create_scalar_function("clew_path", _path_matches, 2, deterministic=True)
     connection.create_scalar_function("clew_match", _context_matches, 2, deterministic=True)
 
@@ -93,7 +93,8 @@ def _context_matches(*values: Any) -> bool:
 
 
 def _sql_can_narrow(match: ContextMatch) -> bool:
-    """Whether SQL's equality finds at least all that ours finds: for texts and small integers under plain keys."""
+    """Whether SQL equality finds at least all records that the Python comparison finds. This holds for texts and small
+    integers under plain keys."""
     small = isinstance(match.value, int) and not isinstance(match.value, bool) and abs(match.value) < 2**53
     plain = all(isinstance(step, str) and _PLAIN.fullmatch(step) for step in split_path(match.path))
     return match.op == "eq" and plain and (small or isinstance(match.value, str))

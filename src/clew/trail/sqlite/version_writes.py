@@ -31,12 +31,13 @@ EVENT = (
 
 
 FRESH = "fresh"
-"""The memo of what this transaction has written: by row, what makes it as a read would."""
+"""The memo of the records that this transaction has written: it maps a row id to a function that builds the record as a
+read would."""
 
 
 class Marks:
-    """The state of the log in a transaction: its newest event, the newest that changed a definition, and what the
-    transaction has added since `after`."""
+    """The state of the log in a transaction: its newest event, the newest event that changed a definition, and the rows
+    that the transaction has added after the event `after`."""
 
     __slots__ = ("after", "head", "newest", "rows")
 
@@ -54,7 +55,7 @@ class Marks:
 
 
 def marks(writing: Writing) -> Marks:
-    """As of this moment of the transaction; read once."""
+    """The current marks of the transaction. They are read from the database once."""
     found: Marks | None = writing.memo.get(Marks)
     if found is None:
         head, changed = writing.execute(f"SELECT coalesce(max(seq), 0), ({NEWEST}) FROM events").fetchone()
@@ -63,8 +64,8 @@ def marks(writing: Writing) -> Marks:
 
 
 def insert(writing: Writing, prepared: Sequence[Prepared], by: Principal, space: str | None) -> int:
-    """Write version 1 of breadcrumbs that have their ids, all of them or none; the row of the first, the others follow.
-    Raises AlreadyExists."""
+    """Write version 1 of breadcrumbs that have ids, all or none. Returns the row id of the first; the row ids of the
+    others follow it. Raises AlreadyExists."""
     now, agent, log = writing.now, by.agent_id or None, marks(writing)
     first = 1 + log.head
     rows, tags, vectors, events = [], [], [], []
@@ -157,7 +158,7 @@ def replace(writing: Writing, row: Any, prepared: Prepared, by: Principal, space
 
 
 def remove(writing: Writing, row: Any) -> None:
-    """Delete a breadcrumb with all that hangs on it, and log that it is gone."""
+    """Delete a breadcrumb and everything that depends on it, and log the deletion."""
     rid, id, audience, version, schema_name, *_ = row
     writing.memo.get(FRESH, {}).pop(rid, None)
     drop_tags(writing, audience, rid, row[7])
@@ -178,7 +179,7 @@ def drop_tags(writing: Writing, audience: int, rid: int, tags_json: str) -> None
 
 
 def put_vector(writing: Writing, rid: int, vector: bytes | None, space: str | None) -> None:
-    """Store the vector of a next version, or drop the one that it has no more."""
+    """Store the vector of the next version. If it has none, delete the old vector."""
     if vector is None:
         writing.execute("DELETE FROM vectors WHERE rid = ?", (rid,))
     else:
@@ -187,7 +188,8 @@ def put_vector(writing: Writing, rid: int, vector: bytes | None, space: str | No
 
 
 def check_space(writing: Writing, vector: bytes, space: str | None) -> None:
-    """Vectors of one trail are of one embedder. Raises EmbedderMismatch when the trail holds another's."""
+    """Check that a vector comes from the embedder of the trail. The first vector sets that embedder. Raises
+    EmbedderMismatch."""
     wanted = space or f"external:{len(vector) // 4}"
     if writing.memo.get("embedder") == wanted:
         return

@@ -8,9 +8,9 @@ its schema.def.v1; there are none in the code.
                    "kind": {"type": "literal", "value": "tool"}},
      "mode": "merge"}
 
-A name in `include` or `exclude` that meets a list means every item of it. Mode `replace` shows the transforms
-only. Short forms: `"format": text` or `"template": text` is all that is shown, as `content`; `"extract":
-{out: path}` and `"literal": {out: value}` are transforms without their wrapping.
+A name in `include` or `exclude` that meets a list means every item of it. Mode `replace` shows the transforms only.
+Short forms: with `"format": text` or `"template": text`, only that text is shown, as `content`; `"extract": {out:
+path}` and `"literal": {out: value}` are transforms without their wrapping.
 """
 
 from __future__ import annotations
@@ -59,8 +59,8 @@ class HintPlan(NamedTuple):
 def resolve_hints(
     instance_hints: Mapping[str, Any] | None, schema_hints: Mapping[str, Any] | None
 ) -> Mapping[str, Any] | None:
-    """The hints that count: those of the breadcrumb, and the schema's where it has none. Empty hints are
-    hints: they show the context as it is."""
+    """The hints in force: those of the breadcrumb, or of its schema if the breadcrumb has none. Empty hints are valid
+    hints, which show the context unchanged."""
     return schema_hints if instance_hints is None else instance_hints
 
 
@@ -81,9 +81,9 @@ def check_hints(hints: Mapping[str, Any]) -> None:
 def apply_hints(context: dict[str, Any], hints: Mapping[str, Any] | None, *, title: str = "") -> dict[str, Any]:
     """The context as a model should see it: first `include`, then `exclude`, then the transforms.
 
-    Transforms read the whole context, excluded fields too, and the title where the context has none of its
-    own. The context is not changed; the result may share parts with it. Raises as check_hints does, and
-    TemplateError when the transforms together go over the budget of one rendering.
+    Transforms read the whole context, including excluded fields, and the title if the context has no `title`. The
+    context is not changed; the result may share parts with it. Raises as check_hints does, and TemplateError when the
+    transforms together go over the budget of one rendering.
     """
     return apply_plan(context, _remembered_plan(hints), title=title) if hints else context
 
@@ -106,7 +106,7 @@ def apply_plan(context: dict[str, Any], plan: HintPlan, *, title: str = "") -> d
 
 
 def _named(field: str, act: Callable[..., Any], *arguments: Any) -> Any:
-    """The result of `act`; an error in it names the field of the hints."""
+    """Call `act` and return its result. Errors are raised with the field of the hints in which they occur."""
     try:
         return act(*arguments)
     except TemplateError as error:
@@ -192,7 +192,7 @@ def _only_below(value: Any, tree: _Tree) -> Any:
 
 
 def _without(value: Any, tree: _Tree) -> Any:
-    """A value less the named fields."""
+    """A value without the named fields."""
     if isinstance(value, dict | Mapping):
         if tree.keys().isdisjoint(value):
             return value
@@ -210,7 +210,7 @@ def _without(value: Any, tree: _Tree) -> Any:
 
 
 def _remembered_plan(hints: Mapping[str, Any]) -> HintPlan:
-    """The plan of hints, from a cache where they are short: those of a schema are applied to all its records."""
+    """The plan of hints. Plans of short hints are cached, because the hints of a schema apply to all its records."""
     encoded = msgspec.json.encode(hints)
     return _decode_plan(encoded) if len(encoded) <= MAX_CACHED_HINTS else plan_hints(hints)
 

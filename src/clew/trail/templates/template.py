@@ -23,7 +23,7 @@ __all__ = ["MAX_PATH", "MAX_TEMPLATE", "RenderBudget", "find_value", "parse", "r
 
 
 def render(template: str, data: Mapping[str, Any], budget: RenderBudget | None = None) -> str:
-    """The text of a template. What is missing is empty text.
+    """Render a template. Missing values are rendered as empty text.
 
     `{{a.b.0}}`, `{{#if}} {{else if}} {{else}} {{/if}}`, `{{#unless}}`, `{{#each}}` with this, @index, @key,
     @first and @last, `{{#with}}`, `../`, `@root`, comments, and the helpers of HELPERS. Empty values (false,
@@ -84,7 +84,7 @@ def _run_block(block: Block, scope: _Scope, out: list[str], budget: RenderBudget
 
 
 def _iterate(value: Any, scope: _Scope) -> Iterator[_Scope]:
-    """One scope per item, made when it is needed: a list may be long and the budget short."""
+    """Yield one scope per item. Scopes are created lazily, because a list may be longer than the budget allows."""
     if isinstance(value, Mapping):
         for index, (key, item) in enumerate(value.items()):
             yield _Scope(item, scope.root, scope, index, key, index == len(value) - 1)

@@ -35,7 +35,7 @@ class RenderBudget:
         self._room -= size
 
     def reserve(self, size: int) -> None:
-        """Raises TemplateError when `size` more characters would be too many."""
+        """Check that `size` more characters fit. Raises TemplateError if not."""
         if size > self._room:
             raise TemplateError("writes too much text; show less")
 
@@ -61,7 +61,7 @@ def _to_json(value: Any, budget: RenderBudget) -> str:
 
 
 class Helper(NamedTuple):
-    """A function of the budget and of `least` to `most` values."""
+    """A helper function. It takes the budget and `least` to `most` values."""
 
     run: Callable[..., Any]
     least: int

@@ -1,5 +1,5 @@
-"""Templates as trees: one pass cuts the text into texts and tags, one builds the tree. Linear in the length, and
-bounded in size and nesting."""
+"""Templates as trees: one pass splits the template into texts and tags, another builds the tree. Both take linear time,
+and size and nesting are bounded."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Literal(NamedTuple):
 
 
 class Path(NamedTuple):
-    """`up` levels towards the root, there one of `this`, @index and the like, then keys."""
+    """A path in a template: `up` levels towards the root, then `this`, @index or another loop name, then keys."""
 
     up: int
     name: str
@@ -105,7 +105,7 @@ def parse(template: str) -> tuple[Node, ...]:
 
 
 def _cut(template: str) -> tuple[list[str], list[_Tag]]:
-    """Texts and the tags between them, one text more than tags."""
+    """Split a template into texts and the tags between them. There is one text more than tags."""
     texts, tags, at = [], [], 0
     while (start := template.find("{{", at)) >= 0:
         opening, closing = "{{", "}}"
@@ -132,7 +132,7 @@ def _tag(at: int, inside: str) -> _Tag:
 
 
 def _without_empty_lines(texts: list[str], tags: list[_Tag]) -> list[str]:
-    """A block tag or comment that stands alone on its line takes the line with it."""
+    """The texts without the lines that contain only a block tag or a comment."""
     starts, ends = [0] * len(texts), [len(text) for text in texts]
     for number, tag in enumerate(tags):
         before, after = texts[number], texts[number + 1]
@@ -166,7 +166,8 @@ def _open(tag: _Tag, stack: list[_OpenBlock], *, is_chained: bool) -> None:
 
 
 def _turn(tag: _Tag, stack: list[_OpenBlock]) -> None:
-    """`{{else}}`, or `{{else if x}}`, which is an `if` inside the other branch that closes with the first."""
+    """Handle `{{else}}`, or `{{else if x}}`: an `if` inside the else branch, which closes together with the outer
+    `if`."""
     if len(stack) == 1 or stack[-1].otherwise is not None:
         raise TemplateError("has an {{else}} without its block")
     stack[-1].otherwise = []

@@ -21,9 +21,8 @@ _log = logging.getLogger(__name__)
 
 
 class Hygiene:
-    """Sweeps one trail. Statistics count from the start of the process; breadcrumbs tell of earlier runs.
-
-    `enabled` concerns the runs at intervals only: a run by hand always sweeps.
+    """Sweeps one trail. Statistics count from the start of the process; earlier runs are reported in breadcrumbs.
+    `enabled` affects only the runs at intervals. A call of `run` always sweeps.
     """
 
     def __init__(
@@ -50,8 +49,8 @@ class Hygiene:
         return self._stats
 
     async def run(self, *, quiet: bool = False) -> Purged:
-        """Sweep once, count it, and write the report, when `quiet` only if anything was removed. One that is asked for
-        during another comes after."""
+        """Sweep once, update the statistics, and write the report. With `quiet`, the report is written only if anything
+        was removed. Concurrent calls run one after the other."""
         async with self._one_at_a_time:
             started = self._clock.now()
             purged = await self._trail.upkeep.purge(idle_after=self._idle_after)
@@ -63,7 +62,7 @@ class Hygiene:
     async def run_forever(self) -> None:
         """Sweep now and then every `every` seconds until cancelled; returns at once when not enabled.
 
-        A run that fails is logged, and the next one comes at its time.
+        If a run fails, the error is logged and the next run starts on schedule.
         """
         while self._stats.hygiene_enabled:
             try:

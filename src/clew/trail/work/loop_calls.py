@@ -1,4 +1,4 @@
-"""Calls on event loops from another thread, sent together: a loop is woken once a transaction."""
+"""Calls on event loops from another thread. They are sent in batches, so that a loop is woken once per transaction."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class LoopCalls:
         self._by_loop.setdefault(loop, []).append(call)
 
     def settle(self, done: asyncio.Future[Any], value: Any, failure: BaseException | None) -> None:
-        """Give a future its outcome, unless it has one by then."""
+        """Schedule setting the outcome of a future, unless it is done by then."""
         self.add(done.get_loop(), partial(_settle, done, value, failure))
 
     def send(self) -> None:

@@ -1,8 +1,8 @@
 """Fair shares of a queue with limits: the group that an event counts against, and the room that is left. No I/O.
 
-Each event counts against a group: its session, or whoever wrote it. The groups take turns: the first event of each
-group comes before the second of any. Events with a lower priority number come first. The seats are the claimed rows
-themselves, so that the limits hold over all processes, and a dead process frees its seats with its leases.
+Each event counts against a group: its session, or the agent that wrote it. The groups take turns: the first event of
+each group comes before the second of any. Events with a lower priority number come first. The seats are the claimed
+rows themselves, so that the limits hold over all processes, and a dead process frees its seats with its leases.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Share(msgspec.Struct, frozen=True):
 
 
 def share_of(event: Event, limits: ClaimLimits, own: str) -> Share:
-    """The group and the priority of an event. `own` is the name of the worker's agent: its events count against their
-    session, and those of conversations within a session against that session. Events of others count against their
-    writer, however many sessions they name."""
+    """The group and the priority of an event. `own` is the name of the worker's agent. Events that it wrote count
+    against their session; a conversation within a session counts against that session. Events of other writers count
+    against their writer, regardless of the session that they name."""
     priority = int(limits.second_lane in event.tags)
     writer = event.breadcrumb.created_by if event.breadcrumb is not None else own
     if writer != own:
@@ -39,7 +39,7 @@ def share_of(event: Event, limits: ClaimLimits, own: str) -> Share:
 
 
 class Seats:
-    """The claims that are held now, and the room for more."""
+    """The current claims of a queue, and the room for more."""
 
     def __init__(self, limits: ClaimLimits, held: Iterable[tuple[str, int, int]]) -> None:
         """`held` are the numbers of claims as rows (group, priority, count)."""
@@ -59,7 +59,7 @@ class Seats:
         return [group for group, count in self._groups.items() if count >= self._limits.each]
 
     def take(self, group: str, priority: int) -> bool:
-        """Take a seat; whether there was one."""
+        """Take a seat. Returns False if there is none."""
         if self._groups[group] >= self._limits.each or self._lanes[priority] >= self._limits.in_one_lane:
             return False
         self._groups[group] += 1

@@ -1,7 +1,7 @@
 """A cache of the newest events. Most waiting consumers do not want a new event, and can see that here without reading
 the database.
 
-On SQLite only commits of this process are here. Whoever uses it compares its `head` with that of the log.
+On SQLite only commits of this process are here. A user must compare its `head` with that of the log.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 class Envelope(NamedTuple):
-    """The fields of an event that show without its content."""
+    """The fields of an event that are known without its content."""
 
     seq: int
     schema_name: str | None
@@ -35,7 +35,7 @@ def to_envelope(seq: int, schema_name: str | None, tags: str) -> Envelope:
 
 
 class Tail:
-    """All events after one and up to `head`. The writing thread adds to it, others look."""
+    """All events from some event up to `head`, without gaps. The writing thread adds to it, other threads read."""
 
     def __init__(self) -> None:
         self.head = -1
@@ -43,13 +43,14 @@ class Tail:
         self._events: deque[Envelope] = deque(maxlen=LENGTH)
 
     def add(self, after: int, rows: Sequence[Sequence[Any]]) -> list[Envelope]:
-        """Add rows of a transaction, in order, which are all events after one; they, or none when there are others
-        before them that are not known here."""
+        """Add the rows of a transaction, which are all events after the event `after`, in order. Returns their
+        envelopes, or none if events before them are not known here."""
         events = [to_envelope(row[0], row[6], row[7]) for row in rows]
         return events if self.extend(after, events) else []
 
     def extend(self, after: int, events: Sequence[Envelope]) -> bool:
-        """As `add`; whether nothing is missing before them. Those that are known already are left out."""
+        """As `add`, for envelopes. Returns whether no event is missing before them. Events that are already known are
+        ignored."""
         with self._lock:
             if events[-1].seq <= self.head:
                 return False
@@ -61,7 +62,7 @@ class Tail:
         return is_whole
 
     def may_bring(self, after: int, head: int, selector: Selector) -> bool:
-        """Whether one of the events after this one and up to the head of the file may be meant."""
+        """Whether an event after `after` and up to `head`, the head of the log, may match the selector."""
         with self._lock:
             if head != self.head or head - after > len(self._events):
                 return head > after
@@ -70,5 +71,5 @@ class Tail:
 
 
 def is_meant(selector: Selector, events: Sequence[Envelope]) -> bool:
-    """Whether a selector means one of these, as far as schema and tags settle that."""
+    """Whether a selector may match one of these events, judged by schema and tags."""
     return any(matches_envelope(selector, each.schema_name, each.tags) for each in events)

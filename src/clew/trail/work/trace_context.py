@@ -1,7 +1,8 @@
 """The trace that a run belongs to, in the sense of W3C Trace Context.
 
-A trace that came with a request is a tag on the message, which all records of the run inherit. Without one the trace
-follows from the id of the first run. Either way every process that works on the run names the same trace.
+A trace that came with a request is a tag on the message, which all records of the run inherit. Without such a tag, the
+id of the trace is derived from the id of the first run. Either way, all processes that work on the run use the same
+trace.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ _CURRENT_VERSION = "00"
 
 
 class TraceContext(NamedTuple):
-    """A trace, and the span in it that what follows belongs to; both in hexadecimal. The span is empty where the trace
-    has no span outside of its run."""
+    """The ids of a trace and of the parent span for new spans, both in hexadecimal. The span is empty if the trace has
+    no span outside its run."""
 
     trace_id: str
     span_id: str = ""
@@ -34,11 +35,11 @@ class TraceContext(NamedTuple):
 
 
 current_trace: ContextVar[TraceContext | None] = ContextVar("current_trace", default=None)
-"""The trace of the request that is being answered; None where it brought none and requests are not traced."""
+"""The trace of the current request. None if the request has none and requests are not traced."""
 
 
 def parse_traceparent(text: str) -> TraceContext | None:
-    """The trace that a `traceparent` names; None for one that is not well-formed, which counts as none."""
+    """The trace that a `traceparent` names, or None if it is malformed."""
     found = _TRACEPARENT.fullmatch(text)
     if found is None or (found[1] == _CURRENT_VERSION and found[5] is not None):
         return None
@@ -46,7 +47,7 @@ def parse_traceparent(text: str) -> TraceContext | None:
 
 
 def trace_tags() -> tuple[str, ...]:
-    """The tag of a message that is written now: the trace of its request, if there is one."""
+    """The trace tag for a message that is written during the current request. Empty if the request has no trace."""
     trace = current_trace.get()
     return () if trace is None else (TRACE_TAG + trace.traceparent,)
 
@@ -58,7 +59,7 @@ def find_trace(breadcrumb: Breadcrumb) -> TraceContext | None:
 
 
 def derive_trace_id(breadcrumb: Breadcrumb) -> str:
-    """The id of the trace of a breadcrumb without such a tag. All that follows from one run has the same."""
+    """The trace id of a breadcrumb without a trace tag. All records of a chain of runs have the same id."""
     return hashlib.blake2b(find_root(breadcrumb).encode(), digest_size=16, person=b"clew-trace").hexdigest()
 
 

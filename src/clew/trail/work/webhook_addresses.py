@@ -1,6 +1,6 @@
 """The addresses that a webhook may be posted to: public ones, and networks that the configuration names.
 
-The addresses that were checked are the ones to connect to, wherever the name leads afterwards.
+Connect only to the checked addresses, because the host name may resolve to others later.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SPECIAL: tuple[tuple[Network, str], ...] = (
     (IPv4Network("192.0.0.0/24"), "an address of an IETF protocol"),
     (IPv4Network("192.88.99.0/24"), "a 6to4 relay address"),
 )
-"""Ranges that wrap or stand in for others, which the standard library of some versions calls public."""
+"""Ranges that embed or replace other addresses. Some versions of the standard library call them public."""
 
 
 class WebhookTarget(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +51,7 @@ class WebhookTarget(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def authority(self) -> str:
-        """The `Host` header: the port only where it is not the scheme's own."""
+        """The value of the `Host` header. It includes the port only if it is not the default of the scheme."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -73,7 +73,7 @@ def parse_networks(allow: Sequence[str]) -> tuple[Network, ...]:
 
 
 def parse_target(url: str) -> WebhookTarget:
-    """The parts of an http or https URL. Raises DeliveryRefused for one that can be read in two ways."""
+    """The parts of an http or https URL. Raises DeliveryRefused for an invalid or ambiguous URL."""
     if len(url) > MAX_URL or _NOT_IN_URLS.search(url):
         raise DeliveryRefused(url[:100], f"it must have at most {MAX_URL:,} characters, without spaces or backslashes")
     try:
@@ -99,7 +99,7 @@ async def resolve_host(host: str, port: int) -> list[str]:
 
 
 async def check_address(url: str, allow: Sequence[Network] = (), *, resolve: Resolve = resolve_host) -> list[Address]:
-    """The addresses behind a URL, all of which may be posted to.
+    """The addresses of the host of a URL. Posting to all of them is allowed.
 
     Raises DeliveryRefused when the URL or one of its addresses is not allowed, OSError for an unknown host.
     """

@@ -40,7 +40,7 @@ MAX_RESPONSE = 1_024
 
 Outcome = Literal["delivered", "failed", "refused", "gone"]
 OnDelivery = Callable[[Outcome, float], None]
-"""Told of each attempt: what became of it and how many seconds it took."""
+"""Called after each attempt with its outcome and duration in seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -96,9 +96,9 @@ def verify_signature(
 class WebhookSender:
     """Posts the events of every webhook consumer of the given owners, each consumer on its own.
 
-    `owners` is asked anew every `every` seconds and after `refresh`, so that new and changed consumers are
-    followed. Redirects are not followed and proxies not used: a post goes to the address that was checked.
-    `tls` is for receivers whose certificates the usual authorities did not sign.
+    `owners` is called again every `every` seconds and after `refresh`, to find new and changed consumers. Redirects and
+    proxies are not used, so that a post goes to the checked address. `tls` is for receivers whose certificates are not
+    signed by a public authority.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class WebhookSender:
             await asyncio.wait([each.task for each in running])
 
     async def refresh(self) -> None:
-        """Look at the consumers now, after a registration."""
+        """Reload the consumers now, for example after a registration."""
         async with self._following:
             if self._is_running and not self._is_draining:
                 await self._follow_consumers()
@@ -175,7 +175,7 @@ class WebhookSender:
             return
 
     async def _follow_consumers(self) -> None:
-        """Make the running deliveries those of the present consumers."""
+        """Start and stop deliveries so that they match the current consumers."""
         try:
             wanted = await self._wanted()
         except ClewError as error:
@@ -229,7 +229,7 @@ class WebhookSender:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _RunningWebhook:
-    """The deliveries of one consumer, and what they were made from."""
+    """The running deliveries of one consumer, and the principal and consumer for which they were started."""
 
     made_from: tuple[Principal, Consumer]
     loop: ClaimLoop
@@ -259,7 +259,7 @@ class _Post:
     async def deliver(
         self, trail: Trail, client: httpx2.AsyncClient, owner: Principal, consumer: Consumer, claim: Claim
     ) -> Sequence[Draft] | GiveBack:
-        """Post one event; no outputs when it was taken."""
+        """Post one event. Returns an empty sequence if it was delivered or need not be, else the failure."""
         if consumer.webhook is None or not is_meant(consumer.selector, claim.event):
             return ()
         started = self.clock.now()
@@ -286,7 +286,8 @@ class _Post:
         return ("gone", GiveBack(reason=reason, retry=False)) if status == 410 else ("failed", GiveBack(reason=reason))
 
     async def _send(self, client: httpx2.AsyncClient, url: str, secret: str, claim: Claim) -> tuple[int, str]:
-        """Status and beginning of a refusal, from the first checked address that takes a connection."""
+        """Post to the first checked address that accepts a connection. Returns the status and the beginning of the
+        answer if it is a refusal."""
         target = parse_target(url)
         body = msgspec.json.encode(sse_payload(claim.event))
         headers = {**self._headers(claim, secret, body), "Host": target.authority}

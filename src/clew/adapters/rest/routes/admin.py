@@ -32,7 +32,8 @@ async def get_hygiene_stats(call: RestCall) -> RestAnswer:
 
 
 def _require_operator(call: RestCall) -> None:
-    """The sweeper works on all owners and counts over all of them, so it is for the server's own owner only."""
+    """Raise AccessDenied unless the caller belongs to the server's own owner, because the sweeper works on and counts
+    all owners."""
     if call.by.owner_id != call.services.operator:
         raise AccessDenied("run hygiene", [f"curator of {call.services.operator}"])
 

@@ -100,7 +100,7 @@ async def refresh(call: RestCall) -> RestAnswer:
 
 
 def _require_operator(call: RestCall) -> None:
-    """Sources belong to whoever runs the server."""
+    """Raise AccessDenied unless the caller belongs to the owner that runs the server, who owns the sources."""
     if call.by.owner_id != call.services.operator:
         raise AccessDenied("look at the sources", [f"curator of {call.services.operator}"])
 

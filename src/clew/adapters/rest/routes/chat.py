@@ -128,7 +128,8 @@ async def _without_model(call: RestCall, conversations: Conversations) -> ChatAn
 
 
 def _stream(call: RestCall, conversations: Conversations, sent: SentMessage) -> RestAnswer:
-    """The events of the run, from the message or from where a reader left off; each with the step that it is."""
+    """Stream the events of the run, from the message on or from the reader's last event. Each event includes its
+    step."""
     assert call.caller is not None  # the guard of this route lets nobody else in
     after = resume_at(call)
 
@@ -158,7 +159,8 @@ def _stream(call: RestCall, conversations: Conversations, sent: SentMessage) -> 
 
 
 async def _wait(call: RestCall, agent: AgentCore, sent: SentMessage, seconds: float) -> ChatAnswer:
-    """The answer, or how far it is when the time is over, the server closes, or a person has to be asked."""
+    """Wait for the answer. Returns the current progress if the time runs out, the server closes, or a permission
+    question needs a person."""
     seen: list[Step] = []
 
     async def follow() -> None:
@@ -173,7 +175,7 @@ async def _wait(call: RestCall, agent: AgentCore, sent: SentMessage, seconds: fl
 
 
 async def _for_a_while(work: Coroutine[Any, Any, None], seconds: float, closing: asyncio.Event) -> None:
-    """Work until it is done, the time is over or the server closes; what it raises is raised."""
+    """Run the work until it is done, the time runs out or the server closes. Raises the work's exceptions."""
     working, ending = asyncio.create_task(work), asyncio.create_task(closing.wait())
     try:
         await asyncio.wait((working, ending), timeout=seconds, return_when=asyncio.FIRST_COMPLETED)

@@ -1,4 +1,5 @@
-"""Opens the SDK's client for one server: which transport, what it may ask of us, and what we do not leave to it."""
+"""Opens the SDK's client for one server: chooses the transport and the capabilities that the server may use, and
+overrides some defaults of the SDK."""
 
 from __future__ import annotations
 
@@ -85,7 +86,8 @@ class ClientFactory:
 
 
 def _keep_quiet() -> None:
-    """The SDK logs what servers do wrong, with tracebacks; we say it in one line. Who set up logging still sees it."""
+    """Silence the SDK's logging of server errors with tracebacks, since Clew reports them in one line. A program that
+    configured logging still gets them."""
     for name in ("client", "mcp.client", "mcp.shared"):
         logger = logging.getLogger(name)
         if not logger.handlers:
@@ -107,5 +109,5 @@ def foreign_errors() -> tuple[type[BaseException], ...]:
 
 
 def has_lost_session(error: BaseException) -> bool:
-    """Whether the server forgot our session, and so did nothing of what was asked."""
+    """Whether the error means that the server lost our session, and so did not process the request."""
     return any(getattr(each, "message", "") == "Session terminated" for each in flatten(error))

@@ -1,5 +1,5 @@
-"""One life of a connection: a single task opens the SDK's client, keeps it and closes it again, as that client wants.
-Others use the client while the task waits."""
+"""One lifetime of a connection. The SDK's client must be opened and closed in the same task; this task does that and
+waits in between, while other tasks use the client."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ClientTask:
 
     @contextmanager
     def used(self) -> Iterator[None]:
-        """While it is used it is not idle."""
+        """Mark the client as in use while the block runs, so that it is not idle."""
         self._users += 1
         try:
             yield
@@ -81,7 +81,7 @@ class ClientTask:
             await asyncio.wait([self._task])
 
     def _give_up(self, reason: str) -> None:
-        """End it although the client is not open yet."""
+        """Cancel the task before its client has opened, with this reason."""
         self.faults.end(reason)
         self._refuse()
         if self._task is not None:
@@ -123,7 +123,7 @@ class ClientTask:
             self._refuse()
 
     async def _keep(self, client: Client, idle: float, listen: Callable[[Client], Coroutine[Any, Any, None]]) -> None:
-        """Wait until it ends or was idle for too long."""
+        """Keep the client open until the connection ends or has been idle for too long."""
         listening = asyncio.create_task(listen(client))
         try:
             while not self.faults.ended.is_set():
@@ -154,7 +154,7 @@ async def tidied(
 
 
 def describe(error: BaseException, faults: Faults) -> str:
-    """One sentence for what may be a group of groups of errors."""
+    """Describe an error, which may be a nested exception group, in one sentence."""
     errors = list(flatten(error))
     first = next((each for each in errors if isinstance(each, (OSError, ClewError))), errors[0])
     kind = type(first).__name__

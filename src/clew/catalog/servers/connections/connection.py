@@ -1,6 +1,5 @@
-"""The one connection to a server: started when it is first used, started again after it died, closed when idle.
-
-Whatever the server does, a caller gets an answer or a ServerError of one sentence within the time limit.
+"""The single connection to a server: started on first use, restarted after a failure, closed when idle. A caller always
+gets an answer or a one-sentence ServerError within the time limit.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 MAX_DELAY = 60.0
 LISTING_TIMES = 4
-"""A whole listing may take so many times the limit of one request."""
+"""The time limit of a complete listing, as a multiple of the limit of one request."""
 
 R = TypeVar("R")
 Act = Callable[["Client", dict[str, Any]], Awaitable[R]]
@@ -46,12 +45,11 @@ OnEnd = Callable[[ServerError | ConfigError | None], Awaitable[None]]
 
 
 class ServerConnection:
-    """Calls of many tasks at once go over it; `close` ends it for good.
-
-    `on_start` is called at each start, and `on_change` when the server announces a changed list; neither may block.
-    `on_end` is awaited after each request with the failure of the server, or None where it answered or refused.
-    With a `browser` it makes a new login where the server wants one; otherwise it uses the one of the `vault`.
-    All calls raise ServerError, and ConfigError for a variable or secret that is not set.
+    """Many tasks may use the connection concurrently; `close` ends it permanently. `on_start` is called at each start,
+    and `on_change` when the server announces a changed list; neither may block. `on_end` is awaited after each request
+    with the server's failure, or with None if the server answered or refused. With a `browser`, a new login is made if
+    the server requires one; otherwise the login stored in the `vault` is used. All calls raise ServerError, and
+    ConfigError if a variable or secret is not set.
     """
 
     def __init__(
@@ -110,7 +108,7 @@ class ServerConnection:
         return await self._send("server/discover", {}, look)
 
     async def list_all(self, kind: ListKind) -> ServerListing:
-        """Everything of one kind, as far as the bounds go; empty where the server has no such list."""
+        """List all entries of one kind, within the limits; empty if the server has no such list."""
 
         async def read(client: Client, params: dict[str, Any]) -> tuple[list[Any], str | None]:
             return await read_page(client, kind, params.get("cursor")) if offers(client, kind) else ([], None)
@@ -185,7 +183,7 @@ class ServerConnection:
             await self._link.wait_closed()
 
     async def _send(self, method: str, params: dict[str, Any], act: Act[R]) -> R:
-        """Hooks, the request within the time that it may take, and hooks again."""
+        """Send a request within its time limit, with the request hooks before and the response hooks after it."""
         request = await self._hooks.request(ServerRequest(server=self.config.id, method=method, params=params))
         try:
             result = await self._attempt_twice(method, request.params, act)
@@ -256,7 +254,8 @@ class ServerConnection:
 
     @asynccontextmanager
     async def _opened(self) -> AsyncIterator[tuple[ClientTask, Client]]:
-        """The link that is alive, or a new one, and its client; it is in use, and so not idle, while the block runs."""
+        """Yield the live link, or a new one, and its client. The link counts as in use, not idle, while the block
+        runs."""
         async with self._starting:
             if self._is_closed:
                 raise ServerError(self.config.id, "was closed")
@@ -286,7 +285,7 @@ class ServerConnection:
         return link
 
     def _check_turn(self) -> None:
-        """Raises ServerError while it is too early for another start."""
+        """Raise Paused, a ServerError, if the delay before the next restart has not passed."""
         rest = (self._retry_at - self._clock.now()).total_seconds() if self._retry_at is not None else 0.0
         is_possible = rest <= 1.5 * MAX_DELAY  # otherwise the clock was set back
         if rest > 0 and is_possible and self._link is not None:
@@ -294,7 +293,8 @@ class ServerConnection:
             raise Paused(self.config.id, self._link.explain(), hint=hint)
 
     def _note_failure(self, link: ClientTask) -> None:
-        """The first restart may come at once, each later one after twice as long, somewhat spread."""
+        """Record a failed start and set the earliest time of the next one: at once after the first failure, then with
+        exponential backoff and jitter."""
         if link.is_noted:
             return
         link.is_noted = True
@@ -303,7 +303,7 @@ class ServerConnection:
         self._retry_at = self._clock.now() + timedelta(seconds=delay * (0.5 + self._chance.random()))
 
     async def _listen(self, client: Client) -> None:
-        """Follow what the server says of its lists, on either era of the protocol."""
+        """Follow the server's notifications about its lists, on either version of the protocol."""
         self._on_start()
         if self.config.features.logging:
             await self._watchers.ask_for_logs(client)

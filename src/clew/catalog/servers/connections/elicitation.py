@@ -44,7 +44,8 @@ class Elicitations:
         return ElicitResult(action=answer.action, content=answer.content if answer.action == "accept" else None)
 
     async def _ask(self, params: ElicitRequestParams) -> Elicited:
-        """Raises InvalidInput for a question that cannot be asked, and an answer that does not fit."""
+        """Put a question to the user. Raises InvalidInput if the question is invalid or the answer does not match its
+        schema."""
         question = _question(self._server, params)
         with self._patience.stopped():
             try:

@@ -67,10 +67,11 @@ class Elicited(msgspec.Struct, frozen=True, kw_only=True):
 class Hooks(msgspec.Struct, frozen=True, kw_only=True):
     """Async functions, each optional.
 
-    `on_auth(server)` gives a token or None; `on_auth_refresh(server, expired)` a new one for a token that was refused,
-    and is called once for each. `on_request` and `on_response` give back what is sent and used. `on_paginate(server,
-    cursor)` gives False to stop before the next page. `on_elicit` gives the user's answer, or None to leave it to the
-    next hook; servers are told that they may ask only where there is such a hook.
+    `on_auth(server)` returns a token or None. `on_auth_refresh(server, expired)` returns a new token for a refused one,
+    and is called once per refused token. `on_request` and `on_response` return the request to send and the response to
+    use. `on_paginate(server, cursor)` returns False to stop before the next page. `on_elicit` returns the user's
+    answer, or None to pass the question to the next hook. The client announces support for questions only if such a
+    hook exists.
     """
 
     on_auth: Callable[[str], Awaitable[ServerToken | None]] | None = None

@@ -55,7 +55,7 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 
 class BoundedTransport(httpx2.AsyncBaseTransport):
-    """Bounds what an answer may hold. A stream of events may go on for ever; there each event is bounded."""
+    """Limits the size of a response. An event stream may run forever; its limit applies to each event."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, faults: Faults) -> None:
         self._inner = inner

@@ -1,5 +1,5 @@
-"""Change notifications of a server about its lists and resources. The older protocol sends notifications, the newer one
-answers a request that stays open."""
+"""Change notifications of a server about its lists and resources. The older protocol sends notifications; the newer one
+delivers them in response to a long-lived request."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Watchers:
             self._on_change()
 
     async def ask_for_logs(self, client: Client) -> None:
-        """The older era sends logs after a request; in the newer one each request says that it wants them."""
+        """Ask a server of the older protocol to send logs. In the newer protocol each request asks for its own logs."""
         from mcp.shared.exceptions import MCPError
         from mcp_types import EmptyResult, SetLevelRequest, SetLevelRequestParams
 
@@ -49,7 +49,7 @@ class Watchers:
                 await client.session.send_request(request, EmptyResult)
 
     async def follow_lists(self, client: Client) -> None:
-        """Tell of every changed list on the newer era, until the connection ends."""
+        """Report every changed list on the newer protocol, until the connection ends."""
         from mcp.client.subscriptions import SubscriptionLost
         from mcp.shared.exceptions import MCPError
 

@@ -27,7 +27,8 @@ class RequestTimeouts:
 
     @contextmanager
     def stopped(self) -> Iterator[None]:
-        """While a person is asked. Which request it is for is not known, so all wait, and then begin anew."""
+        """Suspend all timeouts while a person answers a question. The request behind the question is not known, so all
+        requests are suspended and afterwards get their full time again."""
         self._asking += 1
         self._move(None)
         try:

@@ -13,11 +13,11 @@ _INVISIBLE = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-
 
 
 class Refusal(ServerError):
-    """The server lives, and does not want to do this."""
+    """The server is running and refused the request."""
 
 
 class Paused(ServerError):
-    """The server failed before, and is not started again yet."""
+    """The server failed earlier, and its restart delay has not passed yet."""
 
 
 class LostSession(ServerError):
@@ -25,8 +25,8 @@ class LostSession(ServerError):
 
 
 class Faults:
-    """Notes of one connection: why it ended, the last HTTP status, and what the program complained of. `secrets` never
-    appear in what it says."""
+    """The errors of one connection: why it ended, the last HTTP status, and the program's error output. `secrets` never
+    appear in its messages."""
 
     def __init__(self, secrets: frozenset[str] = frozenset()) -> None:
         self._secrets = sorted((secret for secret in secrets if len(secret) > 3), key=len, reverse=True)
@@ -51,7 +51,7 @@ class Faults:
             self.dropped.append(self.plain(what))
 
     def refuse(self, note: str, hint: str) -> None:
-        """Note that the server wants something else of us."""
+        """Record why the server refuses requests, and the next step for the user."""
         self.note, self.hint = note, hint
 
     def take_note(self) -> tuple[str, str]:
@@ -77,7 +77,7 @@ class Faults:
 
 
 def flatten(error: BaseException) -> Iterator[BaseException]:
-    """The errors in a group of groups; an error that is none is its own."""
+    """The leaf errors of a nested exception group; any other error yields itself."""
     if isinstance(error, BaseExceptionGroup):
         for each in error.exceptions:
             yield from flatten(each)

@@ -1,5 +1,5 @@
-"""Runs a server as a program and speaks with it by lines. Unlike the SDK's own transport it bounds a line, passes over
-what is no message, and keeps the error output to itself."""
+"""Runs a server as a program and speaks with it by lines. Unlike the SDK's own transport, it limits the length of a
+line, skips lines that are not messages, and captures the error output."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GRACE = 2.0
 async def open_stdio(
     command: tuple[str, ...], env: Mapping[str, str], cwd: str, faults: Faults
 ) -> AsyncIterator[TransportStreams]:
-    """Start the program; stop it, with all that it started, at the end. Raises OSError when it cannot be started."""
+    """Run the program, and stop it and its child processes at the end. Raises OSError if it cannot be started."""
     from mcp.client.stdio import get_default_environment  # the SDK takes half a second to import
 
     process = await asyncio.create_subprocess_exec(
@@ -123,7 +123,8 @@ async def _listen_to_errors(process: asyncio.subprocess.Process, faults: Faults)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Close its input, wait a little, then end it and what it started, also where it ended by itself."""
+    """Close the program's input, wait briefly, then end its whole process group, even if the program itself has
+    ended."""
     assert process.stdin is not None
     process.stdin.close()
     if not await _has_ended(process):
@@ -165,7 +166,7 @@ async def _has_ended(process: asyncio.subprocess.Process) -> bool:
 
 
 def _signal(process: asyncio.subprocess.Process, name: str) -> bool:
-    """Whether there was something to send it to."""
+    """Send a signal to the program. Returns whether there was a process to receive it."""
     try:
         if sys.platform == "win32":
             process.kill()

@@ -1,4 +1,4 @@
-"""A tool, resource or prompt of a foreign server, and the breadcrumb that it is kept as."""
+"""A tool, resource or prompt of a foreign server, and its breadcrumb on the trail."""
 
 from __future__ import annotations
 
@@ -28,10 +28,8 @@ _NAMESPACE = UUID("6e0fba4c-61b5-5c0e-8f5e-1d1f7b2f6a3d")
 
 
 class ServerEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """An entry as it is used. Texts are foreign: they have no invisible characters and no secrets, but must be shown as
-    data.
-
-    A tool whose server changed it stays as it was approved; `pending` then holds what the server says now.
+    """An entry in use. Its texts are free of invisible characters and secrets, but untrusted, so they must be shown as
+    data. If the server changes a tool, the entry stays as approved and `pending` holds the new version.
     """
 
     server: str
@@ -65,12 +63,12 @@ class ServerAbout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def entry_id(owner: str, server: str, kind: str, name: str) -> str:
-    """The same for the same entry, so that nothing is written twice."""
+    """A deterministic record id for an entry, so that it is never stored twice."""
     return str(uuid5(_NAMESPACE, "\x1f".join((owner, server, kind, name))))
 
 
 def build_entry(server: str, kind: Kind, given: dict[str, Any]) -> ServerEntry:
-    """An entry from what a server listed. Raises InvalidInput for what cannot be kept."""
+    """An entry from what a server listed. Raises InvalidInput if the entry cannot be stored."""
     digest = digest_of(given)
     name = given.get("uriTemplate") or given.get("uri") or given.get("name") or ""
     entry = ServerEntry(

@@ -63,7 +63,7 @@ class EntryList:
         return await self._backing.search(self.kind, query, server=server, limit=limit, by=by)
 
     async def register(self, server: str, given: dict[str, Any]) -> ServerEntry:
-        """Take up an entry in the protocol's own form. Raises InvalidInput for what is none."""
+        """Add an entry given in the protocol's own form. Raises InvalidInput if it is malformed."""
         return await self._backing.register(server, self.kind, given)
 
     def entry(self, server: str, name: str) -> ServerEntry:
@@ -81,8 +81,8 @@ class ToolEntries(EntryList):
     async def execute(
         self, server: str, name: str, arguments: Mapping[str, Any], *, report: ProgressFnT | None = None
     ) -> CallToolResult:
-        """Call a tool. Raises InvalidInput for arguments that do not fit its schema, and ServerError where it changed
-        since it was approved, or the server fails."""
+        """Call a tool. Raises InvalidInput if the arguments do not match its schema, and ServerError if the tool has
+        changed since it was approved or the server fails."""
         entry = self.entry(server, name)
         if not self._backing.config(server).tools.admits(name):
             raise NotFound(f"tool of {server}", one_line(name, 200))

@@ -64,7 +64,7 @@ class EntryStore:
         self._by_id: dict[str, ServerEntry] = {}
 
     def widen(self, scopes: Iterable[str]) -> None:
-        """Hold more scopes, so that entries which need them can be read and written."""
+        """Add scopes to the store's principal, so that it can read and write entries that require them."""
         self._by = msgspec.structs.replace(self._by, scopes=self._by.scopes | frozenset(scopes))
 
     def about(self, server: str) -> ServerAbout | None:
@@ -103,10 +103,9 @@ class EntryStore:
         *,
         is_whole: bool = True,
     ) -> Synced:
-        """Make the trail hold what a server listed, which `is_whole` when it is all of that kind.
-
-        A tool that is not as it was approved is flagged and stays as it was; one that is no longer listed is kept
-        aside, so that it cannot come back as another.
+        """Update the trail from a server's listing. `is_whole` says that the listing contains all entries of this kind.
+        A tool that differs from its approved version is flagged and stays unchanged. A tool that is no longer listed is
+        kept as gone, so that it cannot come back in another form unnoticed.
         """
         left_out: list[str] = []
         fresh = self._build(server, kind, listed, left_out)
@@ -133,7 +132,7 @@ class EntryStore:
         )
 
     async def save_about(self, server: str, about: ServerAbout, scopes: tuple[str, ...]) -> bool:
-        """Keep what a server says of itself; True where that is new."""
+        """Store a server's description of itself. Returns whether it was new."""
         if self._about.get(server) == about:
             return False
         draft = about_draft(about, server, self._by.owner_id, scopes)
@@ -155,7 +154,7 @@ class EntryStore:
         return {str(item.context.get("server")) for item in page.items}
 
     async def approve(self, entry: ServerEntry, scopes: tuple[str, ...]) -> ServerEntry:
-        """Take what the server says now as the entry."""
+        """Approve the pending version of an entry, and return the entry."""
         if entry.pending is None:
             return entry
         fresh = build_entry(entry.server, entry.kind, entry.pending)

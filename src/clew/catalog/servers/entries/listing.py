@@ -1,5 +1,5 @@
-"""The whole of a server's lists, page by page, within bounds: endless pages, too many entries and too many bytes end a
-listing instead of us."""
+"""Reads a server's complete lists, page by page. Limits on pages, entries and bytes protect Clew from an endless
+listing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def offers(client: Client, kind: ListKind) -> bool:
 
 
 async def read_page(client: Client, kind: ListKind, cursor: str | None) -> tuple[list[Any], str | None]:
-    """One page, always asked of the server itself."""
+    """Read one page, always from the server and never from a cache."""
     match kind:
         case "tools":
             tools = await client.list_tools(cursor=cursor, cache_mode="refresh")
@@ -60,7 +60,7 @@ async def read_listing(
     goes_on: Callable[[str], Awaitable[bool]],
     kind: ListKind,
 ) -> ServerListing:
-    """All pages until the last one, a bound, or `goes_on` says no."""
+    """Read pages until the last one, until a limit is reached, or until `goes_on` returns False."""
     entries: list[dict[str, Any]] = []
     cursor: str | None = None
     seen: set[str | None] = set()

@@ -1,5 +1,5 @@
-"""Listings as they come in, before the SDK checks them: it would refuse a whole list for one bad entry. What cannot be
-an entry is dropped and noted, and a list that floods us is cut."""
+"""Cleans incoming listings before the SDK validates them, since the SDK would reject a whole list for one bad entry.
+Invalid entries are dropped and recorded, and an oversized list is truncated."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _is_good(entry: Any, kind: str, faults: Faults) -> bool:
 
 
 def _is_object(schema: Any) -> bool:
-    """Whether a schema is one of an object, in the parts that the protocol itself speaks of."""
+    """Whether a schema describes an object, as far as the protocol's own rules require."""
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return False
     properties, required = schema.get("properties", {}), schema.get("required", [])

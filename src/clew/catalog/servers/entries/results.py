@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mcp_types import CallToolResult, GetPromptResult, ReadResourceResult
 
 MAX_CHARACTERS = 60_000
-"""Characters of foreign text in one result, whatever it consists of: so few that its fences are never cut."""
+"""The maximum number of characters of foreign text in one result. It is low enough that fences are never truncated."""
 
 MAX_PARTS = 50
 MAX_LINKS = 5
@@ -28,8 +28,7 @@ _LONG_BAR = 50
 
 def show_result(result: CallToolResult, entry: ServerEntry, read_route: str) -> GuidedContent:
     """The content of a tool's result, with a next step for each resource that it links to by an address without
-    secrets. Raises ServerError where the
-    tool says that it failed."""
+    secrets. Raises ServerError if the tool reports a failure."""
     if result.is_error:
         said = " ".join(part.text for part in result.content[:MAX_PARTS] if part.type == "text")
         raise ServerError(entry.server, f"its tool {one_line(entry.name, 100)} failed and says {quoted(said, 1_000)}")
@@ -99,16 +98,15 @@ def _masked(text: Any, limit: int = 100) -> str:
 
 
 def _fenced(text: str, about: str, limit: int, language: str = "text") -> str:
-    """The text behind a fence, without secrets. Where it is so full of backticks that its bars would need the room,
-    less of it."""
+    """The text behind a fence, without secrets. If many backticks require long fences, less of the text is shown."""
     masked = mask_document(clean(text))
     has_long_bars = "`" * _LONG_BAR in masked[: limit + 1]
     return fence(masked, about, limit=limit // 3 if has_long_bars else limit, language=language)
 
 
 def _read_structured(result: CallToolResult, entry: ServerEntry) -> tuple[str, str]:
-    """The structured content as JSON, and what is wrong with it. It is shown when no text says the same; what does not
-    fit the tool's own schema is not."""
+    """The structured content as JSON, and what is wrong with it. It is omitted if a text of the result says the same,
+    or if it does not match the tool's own schema."""
     value = result.structured_content
     if entry.output_schema is None and value is None:
         return "", ""

@@ -1,5 +1,5 @@
-"""Foreign JSON Schemas: compiled with the trail's bounds, so that one that is none or could run away is refused; and as
-they are shown, their texts made plain."""
+"""Foreign JSON Schemas. They are compiled within the trail's limits, which reject invalid or too expensive schemas.
+Their texts are cleaned for display."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _TEXTS = ("description", "title", "$comment")
 _SAMPLES = ("default", "examples")
 """Values that a schema shows and that it does not check."""
 _BY_NAME = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-"""Keys below which any name may stand."""
+"""Keys of maps from arbitrary names to schemas."""
 
 
 def check_arguments(schema: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments where they fit. Raises InvalidInput with the place and the reason."""
+    """Return the arguments if they match the schema. Raises InvalidInput with the location and the reason."""
     given = dict(arguments)
     try:
         compiled(schema).check(given, "")
@@ -72,7 +72,8 @@ def _compile(schema: bytes) -> SchemaCheck:
 
 
 def _modern(schema: Any, depth: int) -> Any:
-    """Older drafts say `items: […]` for what is now `prefixItems`; their `$schema` line says nothing more."""
+    """Convert a schema of an older draft: `items: […]` becomes `prefixItems`, and `$schema` is dropped. Raises
+    InvalidInput if it is nested too deep."""
     if depth > MAX_DEPTH:
         raise InvalidInput("schema", f"is nested deeper than {MAX_DEPTH} levels")
     if isinstance(schema, list):
@@ -87,8 +88,9 @@ def _modern(schema: Any, depth: int) -> Any:
 
 
 def mask_schema(schema: Any, depth: int = 0, *, within: str = "", is_sample: bool = False) -> Any:
-    """A schema without secrets in its texts, defaults and examples. What it allows stays the same; what is nested too
-    deep stays as it is, and is refused. `within` is the key of the schema in the one around it."""
+    """A schema with the secrets in its texts, defaults and examples masked. It still accepts the same values. Parts
+    that are nested too deep stay unmasked, and compilation rejects such a schema. `within` is the key of this schema in
+    its parent."""
     if depth > MAX_DEPTH:
         return schema
     if isinstance(schema, list):
@@ -103,7 +105,7 @@ def mask_schema(schema: Any, depth: int = 0, *, within: str = "", is_sample: boo
 
 
 def clean_schema(schema: Any, depth: int = 0) -> Any:
-    """A schema with its texts for people made plain, for showing; what it allows stays the same."""
+    """A schema for display: its human-readable texts are cleaned, and it still accepts the same values."""
     if depth > MAX_SHOWN_DEPTH:
         return {}
     if isinstance(schema, list):

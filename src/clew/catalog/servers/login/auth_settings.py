@@ -19,9 +19,9 @@ _REFERENCES = ("token", "client_secret", "private_key")
 
 
 class Auth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Authentication settings. Every secret is a reference. With `oauth` and no token of a hook, `clew mcp login` asks
-    the user; the grant `client_credentials` asks nobody, and needs a client, what proves it, and the issuer that knows
-    it."""
+    """Authentication settings. Every secret is a reference. With `oauth` and no token from a hook, `clew mcp login`
+    asks the user to log in. The grant `client_credentials` needs no user, but a client, its credentials, and the
+    issuer."""
 
     type: AuthType = "none"
     client_id: str = ""

@@ -32,13 +32,13 @@ class Browser(Protocol):
         ...
 
     async def visit(self, address: str) -> Mapping[str, str]:
-        """Show it, and wait for the answer: the parameters of the redirect. Raises TimeoutError."""
+        """Show an address, wait for the redirect, and return its parameters. Raises TimeoutError."""
         ...
 
 
 class LoopbackBrowser:
-    """Listens on a port of this machine for as long as the block runs. `show` gets the address to open; `ports`
-    are tried in turn, the last error counts. Requests without the state of the login change nothing."""
+    """Listens on a local port while the block runs. `show` gets the address to open. `ports` are tried in turn; if all
+    fail, the last error is raised. Requests without this login's state are rejected."""
 
     def __init__(
         self, show: Callable[[str], Awaitable[None]], *, ports: tuple[int, ...] = (0,), seconds: float

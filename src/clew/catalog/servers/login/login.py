@@ -24,8 +24,8 @@ async def log_in(
 ) -> None:
     """Let a person agree that we use the server, and keep the tokens in the vault. `show` is given the address to open.
 
-    An earlier login is replaced, and stays where this one fails. Raises ServerError for one that does not come about
-    within `seconds`, and ConfigError for a server that is not set up for it.
+    An earlier login is replaced only if this one succeeds. Raises ServerError if the login is not completed within
+    `seconds`, and ConfigError if the server is not configured for a login.
     """
     _check(config)
     draft, ports = MemoryVault(below=vault), _ports(config.auth, await _find(config.id, vault))

@@ -55,7 +55,7 @@ def _is_near(address: Address, own: Sequence[Address]) -> bool:
 
 
 class CheckedTransport(httpx2.AsyncBaseTransport):
-    """Sends what goes to other hosts than the server's own only to addresses that were checked."""
+    """Sends requests to hosts other than the server's own only to checked addresses."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, hosts: LoginHosts, faults: Faults) -> None:
         self._inner = inner

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
 EARLY_SECONDS = 10.0
-"""A token is renewed so long before it expires."""
+"""Seconds before expiry at which a token is renewed."""
 
 _CLIENT = {"client_id", "client_secret", "client_secret_expires_at", "redirect_uris", "token_endpoint_auth_method"}
 _CLIENT |= {"grant_types", "scope", "issuer"}
@@ -25,8 +25,8 @@ _RESOURCE = {"resource", "authorization_servers"}
 
 
 class Login(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A login to the server at `url`. `wanted` are scopes that a call lacked, to be asked for at the next login. It
-    does not show itself."""
+    """A login to the server at `url`. `wanted` are scopes that a call lacked; the next login requests them. The `repr`
+    shows no secrets."""
 
     url: str
     tokens: dict[str, Any] | None = None
@@ -58,7 +58,8 @@ class LoginStore:
         self._vault = vault
 
     async def read(self) -> Login:
-        """An empty one where there is none, or where it was for another address: no other server gets its tokens."""
+        """The stored login; an empty one if there is none or it is for another address, so that no other server gets
+        its tokens."""
         empty = Login(url=self.url)
         try:
             login = msgspec.json.decode(await self._vault.reveal(secret_name(self.server)), type=Login)
@@ -73,7 +74,7 @@ class LoginStore:
         return login
 
     async def remember_places(self, context: OAuthContext) -> None:
-        """Keep where the tokens came from; they are renewed there, also by a process that never looked for it."""
+        """Store the endpoints that issued the tokens, so that any process can renew them without discovery."""
         server, resource = context.oauth_metadata, context.protected_resource_metadata
         await self.change(
             server=server and server.model_dump(mode="json", include=_SERVER, exclude_none=True),

@@ -1,4 +1,4 @@
-"""OAuth on the HTTP transport: a login that is used and renewed, and one that is made with a person at a browser.
+"""OAuth on the HTTP transport: using and renewing a stored login, and making a new one with a person at a browser.
 Discovery, registration, PKCE and the checks of issuer and resource are the SDK's."""
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Metadata(OAuthClientMetadata):
-    """The client metadata that we send. The SDK sets `scope` to what the server names; what the configuration names is
-    asked for instead, and always what an earlier call lacked."""
+    """The client metadata that we send. The SDK sets `scope` to the scopes that the server names. This class requests
+    the configured scopes instead if there are any, and always adds those that an earlier call lacked."""
 
     _configured: str | None = PrivateAttr(default=None)
     _lacked: str | None = PrivateAttr(default=None)
@@ -99,7 +99,7 @@ class _Provider(OAuthClientProvider):
 
 class SavedLogin(_Provider):
     """Sends the token of the login that is stored, and renews it before or when it is refused. Requests wait for one
-    another only while it is renewed. It never asks a person: `faults` says what to do."""
+    another only during a renewal. It never prompts a person: `faults` records what the user must do."""
 
     def __init__(self, auth: Auth, credentials: Credentials, store: LoginStore, faults: Faults) -> None:
         super().__init__(auth, credentials, store, "http://127.0.0.1/callback")
@@ -144,8 +144,9 @@ class SavedLogin(_Provider):
         return login
 
     async def _take(self, response: httpx2.Response) -> int:
-        """Store new tokens. A login that the authorization server no longer knows is over, unless another process
-        renewed it meanwhile; one that cannot be renewed at the moment stays, and the status that says so is given."""
+        """Store new tokens. If the authorization server rejects the renewal, the login is dropped, unless another
+        process has renewed it meanwhile. On a temporary error the login stays and the HTTP status is returned;
+        otherwise 0."""
         if response.status_code >= 500 or response.status_code == 429:
             return response.status_code
         refused = self.context.current_tokens and self.context.current_tokens.refresh_token
@@ -157,7 +158,7 @@ class SavedLogin(_Provider):
         return 0
 
     async def _judge(self, response: httpx2.Response, failed: int) -> None:
-        """Say what a refusal means, after a renewal that `failed` with some status, or did not."""
+        """Record the meaning of a refusal. `failed` is the HTTP status of a failed renewal, or 0."""
         hint = f"Run `clew mcp login {self.store.server}`"
         if response.status_code == 401 and failed:
             self._faults.refuse(f"the login could not be renewed (HTTP {failed})", "Try again later")
@@ -171,7 +172,7 @@ class SavedLogin(_Provider):
 
 
 class NewLogin(_Provider):
-    """The whole flow, with a person who agrees to it. It starts without tokens, whatever is stored."""
+    """The complete flow, with a person's consent. It ignores stored tokens."""
 
     def __init__(self, auth: Auth, credentials: Credentials, store: LoginStore, browser: Browser) -> None:
         self._browser = browser
@@ -194,8 +195,8 @@ class NewLogin(_Provider):
         return await super()._perform_authorization()
 
     async def _check_places(self) -> None:
-        """A server that is reached over TLS may not lead the login, and with it the tokens, to where there is none; nor
-        one at a public address the browser to where it has no business."""
+        """Check the login endpoints that the server names. A server that uses TLS may only name endpoints with TLS, and
+        a public server may not send the browser to a private address. Raises OAuthFlowError."""
         found = self.context.oauth_metadata
         places = (str(found.authorization_endpoint), str(found.token_endpoint)) if found is not None else ()
         if self.store.url.startswith("https:") and not all(place.startswith("https:") for place in places):

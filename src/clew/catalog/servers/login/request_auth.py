@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """The token of a hook or of the configuration, where there is one; otherwise, with OAuth, a login."""
+    """Chooses the credentials of a server's requests: the token of a hook or of the configuration if there is one;
+    otherwise, with OAuth, a login."""
 
     def __init__(
         self, config: McpServerConfig, tokens: Tokens, vault: Vault, clock: Clock, browser: Browser | None
@@ -41,7 +42,7 @@ class Access:
         return f"Set auth.{'client_id' if auth.type == 'oauth' else 'token'} of {id} in .clew/mcp.json"
 
     async def check_login(self, values: Values) -> None:
-        """Raises ServerError where a person has to log in first; the server is not asked."""
+        """Raise ServerError if a person has to log in first. Does not contact the server."""
         if not self._config.auth.asks_user or self._browser is not None or await self._tokens.current() is not None:
             return
         if (await self._logins(values).read()).tokens is None:

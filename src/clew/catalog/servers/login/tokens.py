@@ -1,4 +1,4 @@
-"""The token that we show to one server."""
+"""The token that the client sends to one server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from clew.catalog.servers.connections.hooks import ServerHookChain, ServerToken
 
 
 class Tokens:
-    """Asked for when it is first needed, and renewed once however many requests found it expired."""
+    """The token of one server. It is fetched on first use, and renewed only once if several requests find it
+    expired."""
 
     def __init__(
         self, server: str, hooks: ServerHookChain, configured: Callable[[], Awaitable[ServerToken | None]]
@@ -27,7 +28,7 @@ class Tokens:
             return self._token
 
     async def renew(self, expired: ServerToken) -> ServerToken | None:
-        """A token instead of one that was refused; None when there is no other."""
+        """Return a token other than the refused one; None if there is no other."""
         async with self._lock:
             if self._token == expired:
                 renewed = await self._hooks.token(self._server, expired)

@@ -120,7 +120,7 @@ def _declaration(walk: Walker, node: Node, start: int) -> None:
 
 
 def _typedef(walk: Walker, node: Node, start: int) -> None:
-    """A type of its own, unless it has the name of the structure that it is."""
+    """Define a type, unless its name is that of the structure in the same declaration."""
     name, _ = _declared(node.child_by_field_name("declarator"))
     kind = node.child_by_field_name("type")
     named = kind.child_by_field_name("name") if kind is not None and kind.child_by_field_name("body") else None

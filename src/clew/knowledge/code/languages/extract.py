@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 MAX_TOKENS = 600_000
-"""What two megabytes of code have. Files of data, which a machine writes, have more."""
+"""The number of tokens in two megabytes of code. Generated data files have more."""
 
 _SHAPES = bytes(ord("a") if chr(code).isalnum() or code == ord("_") or code > 127 else ord(" ") for code in range(256))
 _SIGNS = b"!%&()*+,-./:;<=>?@[]^{|}~"
@@ -31,12 +31,12 @@ _PIECE = 2_048
 _FIRST_SECONDS = 0.1
 """A hundred times what the first piece of code takes."""
 _UNPROBED = frozenset(("python",))
-"""Languages for which no input is known that takes the parser longer than other text."""
+"""Languages for which no input is known that slows the parser down."""
 
 _EASY_BYTES, _UNPROBED_EASY_BYTES = 64_000, 160_000
 _TRIED = ((1_024, 0.008), (2_048, 0.012), (4_096, 0.02))
-"""Bytes of each part that `takes_long` tries, and the seconds allowed: three times what code takes and more. Hard input
-shows in few bytes: 4,096 of them at once can cost seconds and 500 MB."""
+"""Bytes of each part that `takes_long` tries, and the seconds allowed: three times what code takes and more. The sizes
+grow, because few bytes suffice to detect hard input, while 4,096 bytes of it at once can cost seconds and 500 MB."""
 
 _SECONDS_A_BYTE = 2e-6
 _SECONDS = 1.0

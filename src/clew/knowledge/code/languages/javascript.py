@@ -78,7 +78,7 @@ _GLOBAL = re.compile(r"(?:module\.)?exports\.|module\.(?=exports$)|(?:window|glo
 
 
 def _closure(walk: Walker, node: Node, start: int) -> None:
-    """A function that is the value of a name. In an object without a name it has none."""
+    """A function that is the value of a name. In an object without a name, the function has no name either."""
     fields = map(node.child_by_field_name, ("name", "key", "property"))
     name, value = next((found for found in fields if found is not None), None), node.child_by_field_name("value")
     is_variable = node.type == "variable_declarator"
@@ -93,7 +93,7 @@ def _closure(walk: Walker, node: Node, start: int) -> None:
 
 
 def _class_method(walk: Walker, node: Node, start: int) -> None:
-    """A method of a class or of an object; that of an object in a function has no name."""
+    """A method of a class or of an object. A method of an object within a function has no name."""
     (walker.anonymous if walk.scope.role == "function" else walker.ACTIONS["function"])(walk, node, start)
 
 
@@ -147,7 +147,7 @@ def _assignment(walk: Walker, node: Node, start: int) -> None:
 
 
 def _call(walk: Walker, node: Node, start: int) -> None:
-    """A call; that of `require` and `import()` is an import, unless a declaration has taken it."""
+    """A call. A call of `require` or `import()` is an import, unless a declaration has recorded it already."""
     if start not in walk.claimed and (module := _required_module(walk, node)):
         walk.note_import(module, "", "", node)
         walk.claimed.add(start)

@@ -88,7 +88,7 @@ class Links:
             write_meta(sql, "followed", generation)
 
     def _link_by_names(self, contents: Contents) -> Linker:
-        """A linker that follows no values, for once."""
+        """A temporary linker that follows no values."""
         self._linker, self._known = None, {}
         with self._store.reading() as sql:
             facts = _read_facts(sql, contents, contents)

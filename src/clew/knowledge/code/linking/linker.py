@@ -118,7 +118,8 @@ class Linker:
         return {path for path in python if not self._flow.has(path)}
 
     def _leaves_flow(self, path: str, reference: ReferenceFact, cache: Resolved) -> bool:
-        """Whether a name leads to a file whose values are not followed, so that names have to decide."""
+        """Whether a name leads to a file whose values are not followed, so that the name must be resolved without
+        them."""
         place = self._resolve(path, _scope_of(reference), reference.target, cache)
         return place is not None and not place.is_guess and place.path in self._unfollowed
 
@@ -186,8 +187,8 @@ class Linker:
                 yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
 
     def _indirect(self, path: str, facts: FileFacts, cache: Resolved) -> Iterator[CodeEdge]:
-        """Calls by a name whose value is other code: a variable, or a decorated definition. They call the symbol of
-        that name too."""
+        """Calls by a name whose value may be other code: a variable or a decorated definition. Such a call counts as a
+        call of the symbol with that name too."""
         names = self._names.files[path]
         for reference in facts.references:
             is_called = reference.kind in ("call", "decorate")

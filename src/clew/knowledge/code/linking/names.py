@@ -38,7 +38,7 @@ COMMON = frozenset(
     "then", "catch", "push", "shift", "unshift", "slice", "forEach", "map", "filter", "reduce", "find", "next", "close",
     "open", "read", "write", "run",
 }  # fmt: skip
-"""Methods of so many types that the name alone does not show the type."""
+"""Names of methods that so many types have that the name does not indicate the type."""
 
 
 class _Chain:
@@ -245,8 +245,8 @@ class ProjectNames:
         return None
 
     def bases(self, of_class: SymbolPlace) -> list[SymbolPlace]:
-        """The bases of a class that the project defines, in order. The search for one may need the bases of another; it
-        stops after MAX_DEPTH of these."""
+        """The bases of a class that the project defines, in order. The search for a base may need the bases of another
+        class. It stops after MAX_DEPTH such steps."""
         if of_class not in self._bases:
             if self._depth > MAX_DEPTH:
                 return []
@@ -334,8 +334,8 @@ class ProjectNames:
 
 
 def _is_hidden(names: FileNames, of_class: str, name: str) -> bool:
-    """Whether a bare name in a class cannot be its member of that name: the name of the class means the class, and in
-    most languages a method needs an object."""
+    """Whether a bare name in a class cannot be its member of that name: the name of the class itself means the class,
+    and in most languages a method is called on an object."""
     if names.language == "python" or of_class.rpartition(".")[2] == name:
         return True
     return names.language not in IMPLICIT and names.kinds.get(f"{of_class}.{name}") == "method"

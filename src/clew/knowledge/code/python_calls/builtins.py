@@ -1,4 +1,4 @@
-"""Models of built-in functions and container methods, as far as callables pass through them or are called by them.
+"""Models of built-in functions and container methods, as far as they pass on or call callables.
 
 Functions whose first parameter is `number` watch a variable and handle one value at a time.
 """

@@ -134,7 +134,8 @@ def _find_overrides(solver: Solver, file: LoadedFile) -> Iterator[tuple[int, int
 
 
 def _override(solver: Solver, below: int, attr: str, of_class: int) -> FunctionValue | None:
-    """The method of a subclass, its own or that of another base, which is not one of the class itself."""
+    """The method that a subclass has under a name, from its own body or another base. None if it is that of the class
+    itself."""
     definer = solver.attributes.definer(below, attr)
     return None if definer in solver.attributes.order(of_class) else _method(solver, definer, attr)
 
@@ -166,7 +167,8 @@ def _method(solver: Solver, of_class: int, name: str) -> FunctionValue | None:
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Without garbage collection: millions of records are made that all stay, and scanning them doubles the time."""
+    """Disable garbage collection within the block. The analysis creates millions of records that stay alive, and
+    scanning them would double its time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

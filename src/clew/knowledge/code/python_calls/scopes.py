@@ -48,7 +48,7 @@ class PythonScope:
     declared: dict[str, PythonScope] = field(default_factory=dict)
     """Names that `global` and `nonlocal` move to another scope."""
     narrowed: dict[str, int] = field(default_factory=dict)
-    """The variables of names that a type test gave a narrower one; an assignment brings them back."""
+    """The original variables of names that a type test has narrowed. An assignment restores them."""
     imported: set[str] = field(default_factory=set)
     of_class: int = NOTHING
     receiver: int = NOTHING

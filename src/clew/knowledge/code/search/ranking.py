@@ -51,9 +51,9 @@ SYMBOL_DENSE_SHARE, DENSE_SHARE = 0.5, 0.5
 """The weight of meaning: its share where symbols are searched, and relative to words where passages are."""
 MAX_TERMS = 256
 MAX_MATCHES = 100_000
-"""Beyond this number of occurrences, the terms that say least are left out."""
+"""Beyond this number of occurrences, the least informative terms are left out."""
 MAX_DEFINED = 4
-"""A name that more files define points at none of them."""
+"""A name that more files define is ignored."""
 
 TEST_SHARE, ASIDE_SHARE, TEXT_SHARE, LOCK_SHARE = 0.5, 0.6, 0.35, 0.1
 """Priors of a test, of a file beside the product, of a file that is not code, and of a lock file."""
@@ -98,7 +98,8 @@ def rank(text: IssueText, view: IndexView, weights: Mapping[str, float] = WEIGHT
 
 
 def rank_symbols(text: IssueText, view: IndexView, vector: Floats | None, share: float = SYMBOL_DENSE_SHARE) -> Ranked:
-    """Score every symbol by its words and, where there is a vector, by its meaning, which has that share."""
+    """Score every symbol by its words and, if there is a vector, by its meaning. `share` is the weight of the
+    meaning."""
     terms, amounts = choose_terms(text.terms, view)
     matches = view.find(terms)
     total = _of_best(score_passages(view, matches, amounts, SYMBOL_FIELDS))
@@ -139,7 +140,7 @@ def _passage_priors(view: IndexView, shares: Shares) -> Totals:
 
 
 def choose_terms(wanted: Mapping[int, float], view: IndexView) -> tuple[Terms, Floats]:
-    """The terms that say most with their weights; few enough to be searched quickly."""
+    """The most informative terms with their weights, limited so that the search is quick."""
     terms = np.fromiter(wanted, np.uint32, len(wanted))
     weights = np.fromiter(wanted.values(), np.float32, len(terms))
     number = view.number_of(terms)
@@ -200,7 +201,7 @@ def find_signals(
 
 
 def priors(view: IndexView, text: IssueText) -> Totals:
-    """How likely a file is to be meant before the text is read; 0 for files that are gone."""
+    """The prior of each file: how likely it is to be relevant to any text. 0 for files that are gone."""
     shares = {
         TEST: 1.0 if _ASKS_TESTS.search(text.title) else TEST_SHARE,
         ASIDE: 1.0 if _ASKS_TEXT.search(text.title) else ASIDE_SHARE,

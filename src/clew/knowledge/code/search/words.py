@@ -54,7 +54,8 @@ environments."""
 
 LANGUAGE_SHARE = 0.2
 LANGUAGES = frozenset(["python", "golang", "rust", "java", "javascript", "typescript", "ruby", "cpp"])
-"""Names that say little in a question of one line: people name their language, functions do not."""
+"""Names that have little weight in a question of one line, because people name their language while functions do
+not."""
 
 _COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.S)
 _FENCE = lazy_pattern(r"```.*?(?:```|\Z)|~~~.*?(?:~~~|\Z)|<details>.*?(?:</details>|\Z)", re.S)
@@ -155,7 +156,7 @@ class IssueText(msgspec.Struct, frozen=True):
 
 
 def parse_issue_text(text: str) -> IssueText:
-    """Parse a text; of a very long one the beginning."""
+    """Parse a text. Only the beginning of a very long one is parsed."""
     text = _COMMENT.sub(" ", text[:MAX_CHARS].replace("\r", "").strip())
     zones = split_zones(text)
     read = "\n".join(zones[zone] for zone in ("title", "prose", "ticked", "code"))
@@ -207,7 +208,7 @@ def _is_dull(body: str, block: re.Match[str]) -> bool:
 
 
 def _sort_lines(text: str, zones: dict[str, list[str]]) -> None:
-    """Put each line outside of fences where it belongs."""
+    """Add each line outside of fences to its zone."""
     is_dull = False
     for line in text.split("\n"):
         head = line.strip()[:MAX_HEADING]

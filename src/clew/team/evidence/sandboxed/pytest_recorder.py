@@ -1,10 +1,10 @@
 """A plugin of pytest that reports every test to `recorder_host` while the tests run. `-p` loads it before the
 conftest files of the project; plugins that its `addopts` name come earlier.
 
-The tests run in this process, so that code written against this plugin can still report what it likes. The plugin makes
-the usual ways fail: it keeps its own references to functions, and what was sent cannot be taken back. It compares
-every exception with the reported outcome. After the tests it lets a test fail in each module and expects pytest to
-report that.
+The tests run in the same process, so code that targets this plugin can still forge reports. The plugin blocks the usual
+ways: it keeps its own references to functions, and events cannot be withdrawn after they were sent. It compares every
+exception with the reported outcome. After the tests it runs a failing test in each module and checks that pytest
+reports the failure.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Hook = TypeVar("Hook", bound=Callable[..., Any])
 
 
 def wrapper(function: Hook) -> Hook:
-    """Mark a hook that runs around those of all plugins."""
+    """Mark a hook as a wrapper around the hooks of all other plugins."""
     return cast("Hook", pytest.hookimpl(hookwrapper=True, tryfirst=True)(function))
 
 
 def optional(function: Hook) -> Hook:
-    """Mark a hook that pytest has only with another plugin."""
+    """Mark a hook that exists only if another plugin is installed."""
     return cast("Hook", pytest.hookimpl(optionalhook=True)(function))
 
 
@@ -154,7 +154,7 @@ def describe(report: Any) -> dict[str, str]:
 
 
 def passes_although_it_fails(module: Any) -> bool:
-    """Whether a test of this module that raises an error is reported as passed. No fixture is set up for it."""
+    """Whether pytest reports a failing test of this module as passed. The check runs such a test, without fixtures."""
 
     def check() -> None:
         raise AssertionError("this test must fail")

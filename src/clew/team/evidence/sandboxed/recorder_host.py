@@ -96,7 +96,7 @@ class RecordedEvents:
 
 
 def hide_memory() -> None:
-    """Let no other process of this user read the memory of this one."""
+    """Prevent other processes of this user from reading the memory of this process."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 

@@ -78,8 +78,8 @@ async def check_with_discovery(
     *,
     is_whole: bool = False,
 ) -> Mapping[str, Any]:
-    """Run a check of the caller's task, or of the whole session. The Librarian is asked for the tools of the project,
-    and answers with those that ran."""
+    """Run a check of the caller's task, or of the whole session. The log of the team shows it as a question to the
+    Librarian for the project's tools; the answer names the tools that ran."""
     place = get_conversation(ctx.by.session)
     pipeline = "" if is_whole else place.pipeline
     query = f"{'test runner' if kind == 'test' else 'linters, formatters and type checkers'} of the project"

@@ -1,9 +1,9 @@
 """The thread of a process that appends to the log. Writes that wait together share one transaction and one flush.
 
-It locks the end of the log, runs the units of work, and commits. At first it waits for none of their statements: all of
-a group cross the network together. When one of them fails, everything is undone and run again with a savepoint each, so
-that each succeeds or fails alone. A connection that breaks during a commit leaves its outcome open: the server is asked
-for it before anything is run again.
+It locks the end of the log, runs the units of work, and commits. On the first try it does not wait for their
+statements, so that the statements of a group cross the network together. If one fails, the transaction is undone and
+run again in careful mode: each unit of work gets a savepoint and succeeds or fails alone. If the connection breaks
+during a commit, the outcome is unknown. The thread then asks the server for it before it runs anything again.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ LOOK_UP = (
     "SELECT (SELECT value FROM meta WHERE key = 'embedder'),"
     " (SELECT json_object_agg(owner_id, seq) FROM definition_marks WHERE owner_id = ANY (%s))"
 )
-"""Answers that most units of work need. It must not be part of LOCK_LOG, which sees what was before it waited."""
+"""Reads values that most units of work need. It must not be part of LOCK_LOG, whose snapshot dates from before its wait
+for the lock."""
 USE_PLANS = "SET plan_cache_mode TO force_generic_plan"
-"""Rows are found by their keys here: to plan a statement anew takes longer than to run it."""
+"""Use generic plans: the statements here find rows by key, so planning one takes longer than running it."""
 MOVE_LOG = "UPDATE log SET head = %s, at = %s"
 OUTCOME = "SELECT pg_xact_status(%s::text::xid8), e.id, e.at FROM log LEFT JOIN events e ON e.seq = %s"
 
 
 class LogJob(NamedTuple):
-    """A unit of work, for whom it is done, and who waits for it."""
+    """A unit of work, its caller, and the future that receives its result."""
 
     work: Callable[[WriteTransaction], Any]
     by: Principal | None
@@ -133,7 +134,7 @@ class LogWriter:
         self._calls.send()
 
     def _commit(self, jobs: Sequence[LogJob]) -> WriteGroup:
-        """Run jobs in one transaction, again where it was undone through no fault of theirs. Raises StorageError."""
+        """Run jobs in one transaction, and retry it after a transient error. Raises StorageError."""
         careful, last = False, psycopg.Error()
         for attempt in range(ATTEMPTS):
             self._xid = None
@@ -182,8 +183,8 @@ class LogWriter:
             raise
 
     def _lock(self, connection: Connection, jobs: Sequence[LogJob]) -> tuple[LogEnd, dict[Any, Any], str]:
-        """Lock the log for the caller of the first job. Returns its end, what units of work look up, and the id of the
-        transaction."""
+        """Lock the log, with the caller of the first job as the caller. Returns the end of the log, the values of
+        LOOK_UP, and the id of the transaction."""
         owners = {job.by.owner_id for job in jobs if job.by is not None}
         locked = connection.execute(LOCK_LOG.encode(), caller_values(jobs[0].by))
         known = connection.execute(LOOK_UP, (sorted(owners),))
@@ -272,8 +273,8 @@ class LogWriter:
         """Ask the server for the outcome of a commit during which the connection broke. Raises StorageError when it
         does not say.
 
-        A server that crashed gives the id of a transaction that was not flushed to another one. So a commit counts only
-        with its newest event.
+        After a crash, the server may reuse the id of a transaction that was not flushed. So a commit counts only if the
+        newest event of the group exists.
         """
         for attempt in range(ATTEMPTS):
             try:
@@ -299,5 +300,5 @@ class LogWriter:
 
 
 def _is_new_audience(key: object) -> bool:
-    """Whether a key of the memo says that an owner has audiences which are not committed."""
+    """Whether a key of the memo marks an owner that has uncommitted audiences."""
     return isinstance(key, tuple) and key[0] == "new" and isinstance(key[1], str)

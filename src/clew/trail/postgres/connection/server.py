@@ -22,9 +22,9 @@ OLDEST_VECTOR = (0, 7)
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 60
 IDLE_SECONDS = 60
-"""A transaction that its process has left open for so long is ended by the server."""
+"""The server ends a transaction that was idle for this many seconds."""
 CLIENT: dict[str, Any] = {"autocommit": True, "prepare_threshold": 1}
-"""A statement that comes a second time on a connection is kept there with its plan."""
+"""A statement is prepared when it runs for the second time on a connection."""
 POOL_SIZE = 8
 POOL_SECONDS = 30.0
 """How long a reader or a writer waits for a free connection."""
@@ -83,7 +83,8 @@ class Server:
         )
 
     def check(self, connection: Connection) -> None:
-        """Refuse a server that is too old or read-only, lacks pgvector, or a role that is above row-level security."""
+        """Refuse a server that is too old, is read-only or lacks pgvector, and a role that bypasses row-level
+        security."""
         if connection.info.server_version < OLDEST:
             raise StorageError(
                 f"{self.place} is PostgreSQL {connection.info.parameter_status('server_version')}",
@@ -116,7 +117,7 @@ class Server:
         self._add_vector(connection)
 
     def _add_vector(self, connection: Connection) -> None:
-        """Add pgvector to the database, where this role may."""
+        """Add pgvector to the database, if this role has the right to do so."""
         with translated(self.place):
             try:
                 connection.execute("CREATE EXTENSION IF NOT EXISTS vector")

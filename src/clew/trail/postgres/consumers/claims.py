@@ -1,7 +1,8 @@
 """From the log to claims: what one transaction does for a worker that asks for events.
 
 A consumer's cursor moves along the log; events that it wants become rows of `deliveries`, and of these the ones that
-are due are claimed. Many workers claim at once: whoever is first moves the cursor, the rows are locked one by one.
+are due are claimed. Many workers claim at the same time: the first one moves the cursor, and rows are locked one by
+one.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ class ClaimRequest(NamedTuple):
 
 
 class Claimed(NamedTuple):
-    """The claims that a transaction made, and how the consumer stood: whether more of the log waits to be read, and
-    when the next of its events is due."""
+    """The claims that a transaction made, and the state of the consumer: whether the log has more events to read, and
+    when the consumer's next event is due."""
 
     claims: list[Claim]
     stored: StoredConsumer
@@ -75,16 +76,17 @@ def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock)
 
 
 class LogScan(NamedTuple):
-    """Whether events came into lanes; and whether another worker had moved the cursor meanwhile, so that they did not.
-    The latter is known once a later statement has been waited for."""
+    """Whether events were sent to their lanes, and whether another worker had already moved the cursor, in which case
+    they were not added. `was_overtaken` waits for its result; after a later statement has been waited for, the result
+    is there."""
 
     has_added: bool
     was_overtaken: Callable[[], bool]
 
 
 def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequest) -> LogScan:
-    """Put the events of the next stretch of the log that the consumer wants into their lanes, and move its cursor,
-    unless another worker has done so since the look."""
+    """Add the events that the consumer wants from the next part of the log to their lanes, and move its cursor. If
+    another worker has moved the cursor since `look_at`, this changes nothing."""
     stored = standing.stored
     if not standing.has_news:
         return LogScan(False, lambda: False)
@@ -123,7 +125,7 @@ def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequ
 def _claim_due(
     writing: WriteTransaction, stored: StoredConsumer, request: ClaimRequest, clock: Clock, *, is_alone: bool
 ) -> list[Claim]:
-    """Claim up to the limit. Rows that are given up make room for others."""
+    """Claim due rows up to the limit. Rows that are given up do not count."""
     claims: list[Claim] = []
     while (room := request.limit - len(claims)) > 0:
         token, until = clock.new_id(), writing.now + request.lease
@@ -156,7 +158,7 @@ def _claim_due(
 def _take_due(
     writing: WriteTransaction, stored: StoredConsumer, request: ClaimRequest, token: str, until: int, limit: int
 ) -> DueBatch:
-    """Rows that are due with their events. Those of a consumer without limits are claimed by the same statement."""
+    """The due rows and their events. For a consumer without limits, the same statement also claims them."""
     limits = stored.consumer.limits
     if limits is None:
         return lanes.claim_due(writing, stored, token=token, until=until, worker=request.worker, limit=limit)
@@ -166,8 +168,8 @@ def _take_due(
 
 
 def _refuse(writing: WriteTransaction, cid: int, row: Due, batch: DueBatch, attempt: Attempt) -> None:
-    """Bury a row that is damaged or was tried for too long. One whose event the consumer may no longer see is
-    forgotten."""
+    """Make a row that is damaged or given up a dead letter. If the consumer may no longer see the event, delete the
+    row."""
     if row.seq in batch.damage:
         lanes.bury(writing, cid, row.seq, row.lane, batch.damage[row.seq])
     elif row.seq in batch.events:

@@ -1,4 +1,4 @@
-"""Rows of `consumers`: who they belong to, what they may see, and how far along the log they are."""
+"""Rows of `consumers`: their owner, the events they may see, and their position in the log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STANDING = (
     " FROM consumers c, log l WHERE c.owner_id = %s AND c.name = %s"
 )
 SCAN = 500
-"""At most so many events of the log are looked at in one transaction: other workers want their turn."""
+"""The most events of the log that one transaction reads, so that other workers get their turn."""
 NEWS = (
     "SELECT e.* FROM consumers c CROSS JOIN LATERAL ("
     f"{EVENT} WHERE b.seq > c.cursor AND b.audience = ANY ((SELECT audiences_of(c.owner_id, c.scopes))::integer[])"
@@ -44,8 +44,9 @@ LOCK = "pg_advisory_xact_lock{mode}(hashtextextended(%(owner)s || '/' || %(name)
 
 
 def lock_lanes(writing: WriteTransaction, owner_id: str, name: str, *, shared: bool) -> None:
-    """Lock the lanes of a consumer until the transaction ends. Whoever adds to lanes is alone; those who take the first
-    event from a lane share the lock, as no two of them have the same one."""
+    """Lock the lanes of a consumer until the transaction ends. A transaction that adds to lanes holds the lock
+    exclusively. Transactions that remove the first event of a lane share it, because no two of them hold the same
+    event."""
     mode, key = "_shared" if shared else "", ("lanes", owner_id, name, shared)
     if key not in writing.memo:
         writing.send(f"SELECT {LOCK.format(mode=mode)}", {"owner": owner_id, "name": name})
@@ -53,7 +54,7 @@ def lock_lanes(writing: WriteTransaction, owner_id: str, name: str, *, shared: b
 
 
 def look_at(writing: WriteTransaction, name: str, by: Principal) -> QueueStanding:
-    """How a consumer stands, with the next stretch of the log. Raises NotFound."""
+    """The standing of a consumer, with the next events of the log. Raises NotFound."""
     found = writing.ask(STANDING, (by.owner_id, name))
     news = writing.rows(NEWS, {"owner": by.owner_id, "name": name})
     return _to_standing(writing, found(), name, by, writing.now, news)
@@ -125,12 +126,12 @@ class QueueStanding(NamedTuple):
 
     @property
     def has_news(self) -> bool:
-        """Whether the log has gone on since the consumer read it."""
+        """Whether the log has events that the consumer has not read."""
         return self.upto > self.stored.cursor
 
     @property
     def upto(self) -> int:
-        """The event up to which the log is known when the news are read."""
+        """The event up to which `news` covers the log."""
         last = self.news[-1][0] if self.news else 0
         return last if len(self.news) == SCAN else max(self.head, last)
 

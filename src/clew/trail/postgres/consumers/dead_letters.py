@@ -31,7 +31,7 @@ FIND = (
 
 
 class PostgresDeadLetters:
-    """See `clew.trail.store.DeadLetters`. `on_change` is told the consumer whose events may be claimed again."""
+    """See `clew.trail.store.DeadLetters`. `on_change` is called with the consumer whose events may be claimed again."""
 
     def __init__(self, engine: PostgresEngine, on_change: Callable[[int], None]) -> None:
         self._engine = engine

@@ -39,8 +39,8 @@ CLAIM_DUE = (
     f" LEFT JOIN LATERAL ({CURRENT} WHERE b.rid = e.rid AND b.version = e.version OFFSET 0) r ON true"
     " ORDER BY due.due_at, due.seq"
 )
-"""Claims rows that are due, except those that `next_attempt` gives up. Brings all of them as they were, their events as
-far as the consumer sees them, and the records that are still at that version."""
+"""Claims rows that are due, except those that `next_attempt` gives up. Returns all due rows as they were before, the
+events that the consumer may see, and the records that still have the version of the event."""
 ENQUEUE = (
     "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at)"
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
@@ -48,7 +48,8 @@ ENQUEUE = (
     " %(now)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
     " WHERE (SELECT cursor FROM consumers WHERE cid = %(cid)s FOR NO KEY UPDATE) = %(cursor)s"
 )
-"""The lock waits for a worker that has moved the cursor and not committed yet: its events are not put in again."""
+"""The row lock waits for a worker that has moved the cursor but has not committed yet, so that its events are not added
+twice."""
 HOLD = (
     "UPDATE deliveries d SET attempts = d.attempts + (d.state = 0)::integer,"
     " deaths = d.deaths + (d.state = 1)::integer, state = 1, due_at = %(until)s, first_at = h.first_at,"
@@ -81,7 +82,8 @@ LEAVE = (
     " SELECT c.cid, c.may, (SELECT count(*) FROM gone), (SELECT count(*) FROM up),"
     " (SELECT count(*) FROM gone WHERE grp IS NOT NULL) FROM c"
 )
-"""Acknowledges a claim and lets the next of its lane come up, in one statement: this is asked once a step."""
+"""Acknowledges a claim and makes the next event of its lane the first. This is a single statement, because it runs once
+per step."""
 LEAVE_ALL = (
     "WITH held AS (SELECT c.cid, w.seq, w.token FROM unnest(%(names)s::text[], %(seqs)s::bigint[], %(tokens)s::text[])"
     " AS w (name, seq, token) JOIN consumers c ON c.owner_id = %(owner)s AND c.name = w.name"
@@ -94,7 +96,7 @@ LEAVE_ALL = (
     " SELECT 1 / ((SELECT count(*) FROM gone) = %(number)s)::integer,"
     " ARRAY(SELECT cid FROM up UNION SELECT cid FROM gone WHERE grp IS NOT NULL)"
 )
-"""Acknowledges several claims of one caller. It fails where one of them does not hold."""
+"""Acknowledges several claims of one caller. Fails (with a division by zero) if one of the claims no longer holds."""
 
 
 class HeldClaim(NamedTuple):
@@ -106,7 +108,8 @@ class HeldClaim(NamedTuple):
 
 
 def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldClaim:
-    """Lock the row of a claim. Raises NotFound for the consumer, LeaseLost."""
+    """Lock the row of a claim. Raises NotFound if the consumer does not exist, and LeaseLost if the claim no longer
+    holds."""
     row = writing.row(FIND_HELD, {"owner": by.owner_id, "name": claim.consumer, "seq": claim.event.seq})
     if row is None:
         raise NotFound("consumer", claim.consumer)
@@ -117,7 +120,8 @@ def find_held(writing: WriteTransaction, claim: Claim, by: Principal) -> HeldCla
 
 
 class BatchAcknowledgement:
-    """Claims that a group of writes acknowledges together, at its end: those who add to lanes wait for it less long."""
+    """Claims that a group of writes acknowledges together at the end of its transaction. This shortens the time for
+    which the lanes are locked."""
 
     def __init__(self, by: Principal) -> None:
         self._by = by
@@ -128,7 +132,8 @@ class BatchAcknowledgement:
         self._claims.append(claim)
 
     def send(self, writing: WriteTransaction) -> None:
-        """Acknowledge all. Where a claim does not hold the transaction fails, and is to be run again with care."""
+        """Acknowledge all claims. If one no longer holds, the transaction fails and must be run again in careful
+        mode."""
         by, names = self._by, [claim.consumer for claim in self._claims]
         writing.act_for(by)
         for name in sorted(set(names)):
@@ -138,8 +143,8 @@ class BatchAcknowledgement:
         self._answer = writing.ask(LEAVE_ALL, {**values, "names": names, "seqs": seqs, "tokens": tokens})
 
     def freed(self) -> list[int]:
-        """After the commit: the consumers that have another event to claim now. None where the answer was lost with
-        the connection; those who wait look again by themselves."""
+        """Return the consumers that now have another event to claim. Call this after the commit. The list is empty if
+        the result was lost with the connection; waiting workers then look again by themselves."""
         with contextlib.suppress(psycopg.Error):
             row = self._answer()
             return [] if row is None else row[1]
@@ -181,16 +186,16 @@ def unpack_reason(stored: str) -> str:
 
 
 def enqueue(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int], lanes: Sequence[str]) -> None:
-    """Put events at the ends of their lanes, unless the cursor of the consumer has moved; those whose lane was empty
-    can be claimed."""
+    """Add events at the ends of their lanes, unless another worker has moved the consumer's cursor. If a lane was
+    empty, its first new event can be claimed."""
     if seqs:
         values = {"cid": stored.cid, "cursor": stored.cursor, "now": writing.now}
         writing.send(ENQUEUE, {**values, "seqs": list(seqs), "lanes": list(lanes)})
 
 
 class DueBatch(NamedTuple):
-    """Rows that are due, their events as far as the consumer may see them, and those whose record is damaged, with the
-    reason; by their numbers."""
+    """The due rows, the events of them that the consumer may see, and the reasons why records are damaged. `events` and
+    `damage` are keyed by event number."""
 
     due: list[Due]
     events: dict[int, Event]
@@ -201,7 +206,7 @@ def claim_due(
     writing: WriteTransaction, stored: StoredConsumer, *, token: str, until: int, worker: str, limit: int
 ) -> DueBatch:
     """Claim rows that are pending, due for a retry, or left by a worker whose lease has ended, and read their events.
-    Rows that another one is claiming are passed by; those that are given up are locked, and left as they were."""
+    Rows that another worker is claiming are skipped. Rows that must be given up are locked but not changed."""
     values = {"owner": stored.owner_id, "scopes": pack_texts(stored.scopes), "cid": stored.cid, "now": writing.now}
     values |= {"limit": limit, "token": token, "until": until, "worker": worker, "deaths": MAX_DEATHS}
     deadline = stored.consumer.retry_policy.deadline
@@ -220,13 +225,13 @@ def claim_due(
 
 
 def token_of(token: str, seq: int) -> str:
-    """The token of one of the claims that were made together."""
+    """The token of one claim of a batch. `token` is the token of the batch."""
     return f"{token}.{seq}"
 
 
 def hold(writing: WriteTransaction, cid: int, rows: Sequence[tuple[int, int, str]], until: int, worker: str) -> None:
-    """Claim rows given as (seq, first_at, token). The worker of a row that is still claimed has died, and its attempt
-    counts as a death instead."""
+    """Claim rows given as (seq, first_at, token). If a row is still claimed, its lease has ended and its worker counts
+    as dead: `deaths` grows instead of `attempts`."""
     seqs, first, tokens = (list(column) for column in zip(*rows, strict=True))
     values = {"cid": cid, "until": until, "worker": worker, "seqs": seqs, "first": first, "tokens": tokens}
     writing.send(HOLD, values)
@@ -239,7 +244,7 @@ def wait_again(writing: WriteTransaction, cid: int, seq: int, *, due_at: int, re
 
 
 def abandon(writing: WriteTransaction, owner_id: str, worker: str) -> list[int]:
-    """End the leases of a worker that died. The consumers that have something to claim now."""
+    """End the leases of a dead worker. Returns the consumers that now have an event to claim."""
     writing.is_dirty = True
     rows = writing.rows(
         "UPDATE deliveries SET state = 0, attempts = attempts - 1, deaths = deaths + 1, due_at = %s, token = NULL,"
@@ -271,7 +276,8 @@ def bury(writing: WriteTransaction, cid: int, seq: int, lane: str, reason: str) 
 
 
 def revive(writing: WriteTransaction, cid: int, seq: int) -> None:
-    """Put a dead letter into its place in the line. Where a later event of its lane is claimed, it comes after that."""
+    """Put a dead letter back into its lane, in the order of the log. If a later event of the lane is claimed, the dead
+    letter comes after it."""
     lane: Any = writing.change(
         "UPDATE deliveries SET state = 3, attempts = 0, deaths = 0, due_at = %s, first_at = 0"
         " WHERE cid = %s AND seq = %s RETURNING lane",

@@ -1,7 +1,5 @@
-"""Events since a worker last looked, as far as this process knows them without a query for each worker.
-
-The newest events are read once for all workers that wait. Most of these are not meant by them, and need no transaction
-for that.
+"""A cache of the newest events, which is read once for all waiting workers of this process. Most workers do not want a
+new event, and can see that here without a transaction.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from clew.trail.work.recent_events import LENGTH, Tail
 
 
 class ConsumerNews:
-    """The newest events, and which consumers have something to claim again."""
+    """The newest events, and the time at which an event of each consumer was last released."""
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
@@ -33,7 +31,8 @@ class ConsumerNews:
             self._tail.extend(log.after, log.events)
 
     def free(self, cid: int | None) -> None:
-        """Say that something of a consumer can be claimed, now or later; of None, nothing. From any thread."""
+        """Note that an event of a consumer was released and can be claimed, now or later. None is ignored. May be
+        called from any thread."""
         if cid is not None:
             with self._lock:
                 self._moment += 1
@@ -46,11 +45,11 @@ class ConsumerNews:
         return self._moment
 
     def is_freed_since(self, cid: int, moment: int) -> bool:
-        """Whether something of a consumer was freed after a moment."""
+        """Whether an event of a consumer was released after `moment`."""
         return self._freed.get(cid, 0) > moment
 
     async def may_bring(self, after: int, selector: Selector) -> tuple[bool, int]:
-        """Whether one of the events after this one may be meant, and up to which event that is known."""
+        """Whether an event after `after` may match a selector, and the last event for which this was checked."""
         head = self._engine.wakeups.head
         if head <= after:
             return False, after
@@ -60,7 +59,7 @@ class ConsumerNews:
         return self._tail.may_bring(after, upto, selector), upto
 
     async def _read(self) -> None:
-        """Read what is new; those who ask meanwhile wait for the same answer."""
+        """Read the new events. Concurrent calls wait for the same query."""
         loop = asyncio.get_running_loop()
         if self._reading is None or self._reading.done() or self._reading.get_loop() is not loop:
             self._reading = loop.create_task(self._read_new())

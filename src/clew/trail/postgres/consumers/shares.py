@@ -1,6 +1,6 @@
 """Fair shares of a queue with limits: which of the waiting events may be claimed next. See `queue_shares`.
 
-Whoever claims from such a queue holds the lock of its lanes, so that the limits hold over all processes.
+Code that claims from such a queue must hold the lock of its lanes, so that the limits apply across all processes.
 """
 
 from __future__ import annotations
@@ -32,18 +32,19 @@ _LINE_UP = (
 
 
 def line_up(writing: WriteTransaction, cid: int, seq: int, share: Share) -> None:
-    """Give a row that was just enqueued its turn: after the others of its group, and not before the present turn."""
+    """Set the turn of a row that was just enqueued: after the other rows of its group, and not before the current
+    turn."""
     writing.send(_LINE_UP, {"cid": cid, "seq": seq, "grp": share.group, "priority": share.priority, "now": writing.now})
 
 
 def line_up_older(writing: WriteTransaction, cid: int) -> None:
-    """Give rows a turn that were enqueued before their consumer had limits."""
+    """Set the turn of rows that were enqueued before their consumer had limits."""
     writing.send("UPDATE deliveries SET grp = lane, priority = 0, turn = 0 WHERE cid = %s AND grp IS NULL", (cid,))
 
 
 def find_claimable(reading: ReadTransaction, cid: int, limits: ClaimLimits, now: int, most: int) -> list[Due]:
-    """The events that may be claimed now: those of dead workers, then by priority and turn, as far as the limits
-    allow. Of groups without room nothing is read."""
+    """The events that may be claimed now within the limits: first those of dead workers, then by priority and turn.
+    Events of groups without room are not read."""
     seats = _read_seats(reading, cid, limits, now)
     found: list[Due] = []
     for where in (_LOST, _WAITING):
@@ -70,8 +71,8 @@ def _read_seats(reading: ReadTransaction, cid: int, limits: ClaimLimits, now: in
 
 
 def next_change(reading: ReadTransaction, cid: int, limits: ClaimLimits, now: int) -> int | None:
-    """When an event can be claimed: `now`, or the time at which a pause or a lease ends; None if that takes another
-    claim to end."""
+    """When an event can be claimed: `now`, or the time at which a pause or a lease ends; None if no event can be
+    claimed until another claim ends."""
     if find_claimable(reading, cid, limits, now, 1):
         return now
     due: int | None = reading.value(

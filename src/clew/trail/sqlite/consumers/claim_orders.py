@@ -1,4 +1,5 @@
-"""Claims that wait for an event. The writing thread fills them in the very transaction that brings it."""
+"""Orders: pending claims that wait for an event. The writing thread fills them in the same transaction that writes the
+event."""
 
 from __future__ import annotations
 
@@ -14,9 +15,9 @@ from clew.trail.work.loop_calls import LoopCalls
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Order:
-    """A claim that a worker waits for. `stored` is its consumer as it was last seen, `due` when the next of its events
-    that wait comes up, `look` the number of looks at other processes by then, and `turn` the transaction that last saw
-    whether it brings something for it."""
+    """A pending claim of a worker. `stored` is its consumer as last read, and `due` the time at which the next waiting
+    event of the consumer is due. `look` counts the detected writes of other processes at that read. `turn` is the last
+    transaction that was checked for events for this order."""
 
     consumer: str
     by: Principal
@@ -32,7 +33,7 @@ class Order:
     is_answered: bool = False
 
     def answer(self) -> None:
-        """Say that `claims` is what it gets. Called on the event loop that waits."""
+        """Answer the order with `claims`. Must be called on the event loop that waits."""
         self.is_answered = True
         if not self.done.done():
             self.done.set_result(None)
@@ -46,8 +47,8 @@ class Order:
 
 
 class Orders:
-    """The orders of this process. One stands until somebody takes it, and whoever takes it answers it: its worker,
-    when it need not wait any longer, or the writing thread after the transaction in which it filled it."""
+    """The pending orders of this process. An order is pending until it is taken, and only the taker answers it: either
+    its worker, which stops waiting, or the writing thread, after the transaction in which it filled the order."""
 
     def __init__(self, calls: LoopCalls) -> None:
         self._calls = calls
@@ -60,7 +61,7 @@ class Orders:
             self._standing[order] = None
 
     def take(self, order: Order) -> bool:
-        """Whether the order stood, and so is the caller's to answer."""
+        """Take an order. Returns False if it was no longer pending; otherwise the caller must answer it."""
         with self._lock:
             if order not in self._standing:
                 return False
@@ -68,32 +69,32 @@ class Orders:
             return True
 
     def end(self, order: Order) -> None:
-        """Let a worker that waits look for itself."""
+        """End the wait of a worker without claims, so that it looks for events itself."""
         if self.take(order):
             order.answer()
 
     # -- the writing thread -------------------------------------------------------------------------------
 
     def standing(self) -> list[Order]:
-        """The longest waiting first."""
+        """The pending orders, the longest waiting first."""
         with self._lock:
             return list(self._standing)
 
     def take_to_fill(self, order: Order) -> bool:
-        """As `take`; the claims that are put into the order go out when the transaction is committed."""
+        """As `take`, but `hand_out` answers the order when the transaction is committed."""
         taken = self.take(order)
         if taken:
             self._filled.append(order)
         return taken
 
     def hand_out(self) -> None:
-        """The transaction is committed: its claims are their workers' now. Where a loop was closed, the lease ends."""
+        """Answer the filled orders after the commit. If the event loop of an order is closed, its leases expire."""
         filled, self._filled = self._filled, []
         for order in filled:
             self._calls.add(order.done.get_loop(), order.answer)
 
     def take_back(self) -> None:
-        """The transaction was undone, and its claims with it."""
+        """Answer the filled orders without claims, because the transaction was undone."""
         for order in self._filled:
             order.claims = []
         self.hand_out()

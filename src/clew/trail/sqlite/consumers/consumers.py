@@ -1,4 +1,4 @@
-"""Rows of `consumers`: who they belong to, what they may see, and how far along the log they are."""
+"""Rows of `consumers`: their owner, the events they may see, and their position in the log."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def find_consumer(writing: Writing, name: str, by: Principal) -> StoredConsumer:
 
 
 class Held(NamedTuple):
-    """A claim that still holds. `is_followed` when others of its lane wait behind it."""
+    """A claim that still holds. `is_followed` is true if other events of its lane wait behind it."""
 
     stored: StoredConsumer
     lane: str
@@ -92,7 +92,8 @@ class Held(NamedTuple):
 
 
 def find_held(writing: Writing, claim: Claim, by: Principal) -> Held:
-    """All in one statement: this is asked once a step. Raises NotFound as `find_consumer`, LeaseLost."""
+    """Read a claim that still holds, in a single statement, because this runs once per step. Raises NotFound as
+    `find_consumer`, and LeaseLost if the claim no longer holds."""
     row = writing.execute(
         "SELECT c.cid, c.definition, c.scopes, c.cursor, d.token, d.lane, d.first_at,"
         " EXISTS (SELECT 1 FROM deliveries n WHERE n.cid = c.cid AND n.lane = d.lane AND n.state = 3)"
@@ -120,7 +121,7 @@ def _to_stored(row: Any, name: str, by: Principal) -> StoredConsumer:
 
 
 class Standing(NamedTuple):
-    """A consumer with what decides whether a look for events is worth while."""
+    """A consumer, with the values that decide whether it is worthwhile to look for events."""
 
     stored: StoredConsumer
     head: int
@@ -128,7 +129,8 @@ class Standing(NamedTuple):
 
 
 def read_standing(connection: Sql, name: str, by: Principal, now: int) -> Standing:
-    """All in one statement: this is asked once an event. Raises NotFound as `find_consumer`."""
+    """Read the standing of a consumer in a single statement, because this runs once per event. Raises NotFound as
+    `find_consumer`."""
     row = connection.execute(
         "SELECT cid, definition, scopes, cursor, (SELECT max(seq) FROM events),"
         " (SELECT min(due_at) FROM deliveries d WHERE d.cid = consumers.cid AND d.state < 2)"
@@ -160,8 +162,8 @@ def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str 
 
 
 def find_same(connection: Sql, audiences: Audiences, by: Principal, consumer: Consumer) -> ConsumerState | None:
-    """The state of a consumer that is registered with the same definition and scopes: to register it again would
-    change nothing."""
+    """The state of the consumer if it is registered with the same definition and scopes, so that registering it again
+    would change nothing; else None."""
     by.require_consumer(consumer.name)
     scopes = connection.execute(
         "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ? AND definition = ?",

@@ -1,7 +1,8 @@
 """Rows of `deliveries`: one for each event that a consumer wants and has not acknowledged.
 
-The events of a lane stand in line: an index allows one first a lane, and only the first can be claimed. Those behind
-it come up when it leaves. So a claim costs the same however many events wait. A dead letter stands outside the line.
+The events of a lane form a queue. A unique index allows one first event per lane, and only that event can be claimed.
+When it leaves, the next one becomes the first. So the cost of a claim does not depend on the number of waiting events.
+Dead letters are outside the queue.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from clew.trail.work.queue_lanes import CLAIMED, Due
 
 
 def enqueue(writing: Writing, cid: int, seq: int, lane: str) -> None:
-    """Put an event at the end of its lane; it can be claimed when that was empty."""
+    """Put an event at the end of its lane. If the lane was empty, the event can be claimed."""
     writing.execute(
         "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at) SELECT ?1, ?2, ?3, iif(EXISTS"
         " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2), 3, 0), ?4, 0",
@@ -20,7 +21,7 @@ def enqueue(writing: Writing, cid: int, seq: int, lane: str) -> None:
 
 
 def enter(writing: Writing, cid: int, seq: int, lane: str, *, until: int, token: str, worker: str) -> bool:
-    """As `enqueue`, and claim it where it can be; whether that was so."""
+    """As `enqueue`, and claim the event if its lane was empty. Returns whether it was claimed."""
     state = writing.execute(
         "INSERT INTO deliveries (cid, seq, lane, state, attempts, due_at, first_at, token, worker)"
         " SELECT ?1, ?2, ?3, iif(taken, 3, 1), NOT taken, iif(taken, ?4, ?5), iif(taken, 0, ?4), iif(taken, NULL, ?6),"
@@ -42,7 +43,8 @@ def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
 
 
 def hold(writing: Writing, cid: int, seq: int, *, until: int, first_at: int, token: str, worker: str) -> None:
-    """Claim a row. The worker of a row that is still claimed has died, and its attempt counts as a death instead."""
+    """Claim a row. If the row is still claimed, its lease has ended and its worker counts as dead: `deaths` grows
+    instead of `attempts`."""
     writing.execute(
         "UPDATE deliveries SET attempts = attempts + (state = 0), deaths = deaths + (state = 1), state = 1,"
         " due_at = ?, first_at = ?, token = ?, worker = ?"
@@ -61,7 +63,7 @@ def wait_again(writing: Writing, cid: int, seq: int, *, due_at: int, reason: str
 
 
 def abandon(writing: Writing, owner_id: str, worker: str) -> list[int]:
-    """End the leases of a worker that died. The consumers that have something to claim now."""
+    """End the leases of a dead worker. Returns the consumers that now have an event to claim."""
     rows = writing.execute(
         "UPDATE deliveries SET state = 0, attempts = attempts - 1, deaths = deaths + 1, due_at = ?, token = NULL,"
         " worker = NULL WHERE state = 1 AND worker = ?"
@@ -76,7 +78,7 @@ def forget(writing: Writing, cid: int, seq: int) -> None:
 
 
 def leave(writing: Writing, cid: int, seq: int, lane: str, *, is_followed: bool = True) -> bool:
-    """Forget the first row of a lane; True when another one came up."""
+    """Delete the first row of a lane. Returns whether another row became the first."""
     forget(writing, cid, seq)
     return is_followed and _come_up(writing, cid, lane)
 
@@ -92,7 +94,8 @@ def bury(writing: Writing, cid: int, seq: int, lane: str, reason: str) -> None:
 
 
 def revive(writing: Writing, cid: int, seq: int) -> None:
-    """Put a dead letter into its place in the line. Where a later event of its lane is claimed, it comes after that."""
+    """Put a dead letter back into its lane, in the order of the log. If a later event of the lane is claimed, the dead
+    letter comes after it."""
     lane = writing.execute(
         "UPDATE deliveries SET state = 3, attempts = 0, deaths = 0, due_at = ?, first_at = 0 WHERE cid = ? AND seq = ?"
         " RETURNING lane",
@@ -103,7 +106,7 @@ def revive(writing: Writing, cid: int, seq: int) -> None:
 
 
 def _come_up(writing: Writing, cid: int, lane: str) -> bool:
-    """Make the oldest row of a lane its first, unless it has one."""
+    """Make the oldest row of a lane its first, unless the lane has a first row."""
     writing.execute(
         "UPDATE deliveries SET state = 0 WHERE cid = ?1 AND seq ="
         " (SELECT min(seq) FROM deliveries WHERE cid = ?1 AND lane = ?2 AND state = 3)"

@@ -23,7 +23,8 @@ _WAITING = (
 
 
 def line_up(writing: Writing, cid: int, seq: int, share: Share) -> None:
-    """Give a row that was just enqueued its turn: after the others of its group, and not before the present turn."""
+    """Set the turn of a row that was just enqueued: after the other rows of its group, and not before the current
+    turn."""
     writing.execute(
         "UPDATE deliveries SET grp = ?3, priority = ?4, turn = max("
         " coalesce((SELECT max(turn) + 1 FROM deliveries"
@@ -38,13 +39,13 @@ def line_up(writing: Writing, cid: int, seq: int, share: Share) -> None:
 
 
 def line_up_older(writing: Writing, cid: int) -> None:
-    """Give rows a turn that were enqueued before their consumer had limits."""
+    """Set the turn of rows that were enqueued before their consumer had limits."""
     writing.execute("UPDATE deliveries SET grp = lane, priority = 0, turn = 0 WHERE cid = ? AND grp IS NULL", (cid,))
 
 
 def find_claimable(connection: Sql, cid: int, limits: ClaimLimits, now: int, most: int) -> list[Due]:
-    """The events that may be claimed now: those of dead workers, then by priority and turn, as far as the limits
-    allow. Events of groups without room are passed by within the index."""
+    """The events that may be claimed now within the limits: first those of dead workers, then by priority and turn.
+    Events of groups without room are skipped within the index."""
     seats = _read_seats(connection, cid, limits, now)
     found: list[Due] = []
     for where in (_LOST, _WAITING):
@@ -72,7 +73,7 @@ def _json(texts: list[str]) -> str:
 
 
 def has_waiting(writing: Writing, cid: int) -> bool:
-    """Whether events wait for a seat."""
+    """Whether events wait for room within the limits."""
     return bool(
         writing.execute(
             "SELECT EXISTS (SELECT 1 FROM deliveries INDEXED BY deliveries_turn"
@@ -83,8 +84,8 @@ def has_waiting(writing: Writing, cid: int) -> bool:
 
 
 def next_change(connection: Sql, cid: int, limits: ClaimLimits, now: int) -> int | None:
-    """When an event can be claimed: `now`, or the time at which a pause or a lease ends; None if that takes another
-    claim to end."""
+    """When an event can be claimed: `now`, or the time at which a pause or a lease ends; None if no event can be
+    claimed until another claim ends."""
     if find_claimable(connection, cid, limits, now, 1):
         return now
     due: int | None = connection.execute(

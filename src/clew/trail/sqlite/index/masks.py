@@ -1,7 +1,6 @@
-"""Filters of a search as masks over the slots of the index: who may be found at all.
-
-Tags and schemas are read off SQLite's indexes as row ids; what needs the records themselves is asked of SQL. A mask is
-remembered, and after few changes only they are looked at again.
+"""The filters of a search as masks over the slots of the index. For tags and schemas, SQLite's indexes give the row
+ids; for other conditions, a query reads the records. Masks are cached. After few changes, only the changed records are
+checked again.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ FEW_CHANGES = 2_000
 
 
 class _KnownMask(msgspec.Struct):
-    """The slots that a selector selected when the columns were at `seq` and `changes`, and those of them that passed
-    from `since` until the next one expires."""
+    """A cached mask: the slots that a selector selected when the columns were at `seq` and `changes`, and those of them
+    that are live from `since` until the next one expires."""
 
     columns: Columns
     seq: int
@@ -41,7 +40,7 @@ class _KnownMask(msgspec.Struct):
 
 
 class Masks:
-    """Remembers the masks of the selectors that were used last."""
+    """A cache of the masks of the selectors that were used last."""
 
     def __init__(self, engine: Engine, index: Index) -> None:
         self._engine = engine
@@ -90,7 +89,8 @@ class Masks:
         )
 
     def _select(self, connection: Sql, known: _KnownMask | None, selector: Selector, visible: Sequence[int]) -> Bools:
-        """The slots that a selector means. A slot that its record has left may stay: it has no audience any more."""
+        """The slots that a selector matches. They may include slots whose record is gone, because those have no
+        audience and are excluded anyway."""
         sources, before = _sources(selector, visible), None
         if known is not None and known.selected is not None and known.columns is self._index.columns:
             recent = self._changed_since(connection, known.seq)
@@ -103,8 +103,8 @@ class Masks:
         return mask
 
     def _mark(self, connection: Sql, source: str, values: Any) -> Bools:
-        """A mask of the records that a query finds. Their ids come in one text: a Python object for each would take
-        five times as long."""
+        """A mask of the records that a query finds. SQLite returns their ids as one text, because a Python object for
+        each would take five times as long."""
         rids = connection.execute(f"SELECT group_concat(rid) FROM {source}", values).get
         mask = np.zeros(self._index.columns.size, np.bool_)
         mask[self._index.columns.slots(np.fromstring(rids or "", np.int64, sep=","))] = True
@@ -116,8 +116,8 @@ class Masks:
 
 
 def _sources(selector: Selector, visible: Sequence[int]) -> list[tuple[str, Any]]:
-    """Queries that together say what a selector means, whether it has expired or not. Tags and schemas are answered by
-    an index of SQLite alone; where more is asked, one query reads the records."""
+    """Queries whose common results are the records that a selector matches, including expired ones. For tags and
+    schemas, an index of SQLite suffices. For other conditions, one query reads the records."""
     plain = Selector(
         schema_name=selector.schema_name,
         schema_names=selector.schema_names,

@@ -1,7 +1,7 @@
 """Postings: a tantivy index from terms to records, derived from the trail and rebuilt when in doubt.
 
-It only proposes candidates. Whether a record exists, who may see it and how it scores is decided elsewhere, so an
-index that is behind or lost costs time, never correctness. One that is damaged would cost hits or the process: its
+It only proposes candidates. Other code decides whether a record exists, who may see it and how it scores. So an index
+that is behind or lost costs time, but never correctness. A damaged index could lose hits or crash the process, so its
 files are checked against their checksums when it is opened.
 """
 
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class _View(NamedTuple):
-    """The index as of its last commit, and the questions that it has answered."""
+    """The index as of its last commit, and a cache of its answers."""
 
     searcher: Any
     cache: dict[tuple[int, ...], list[int]]
@@ -43,7 +43,8 @@ class TermPostings:
     """Terms to row ids. `seq` is the event up to which the index is complete."""
 
     def __init__(self, folder: Path, trail_id: str, mark_of: Callable[[int], str]) -> None:
-        """`mark_of` gives for an event's number something that tells it from another trail's, or a restored one's."""
+        """`mark_of` returns a mark of an event, given its number. The event with the same number on another or a
+        restored trail has another mark."""
         self._folder = folder
         self._trail_id = trail_id
         self._mark_of = mark_of
@@ -56,8 +57,9 @@ class TermPostings:
         self.seq = self._open()
 
     def _open(self) -> int:
-        """Open the index, or begin an empty one when it is missing, damaged or another trail's. One process at a time
-        begins: whoever waited for it opens what that one has made. A folder that is a link is left alone."""
+        """Open the index, or create an empty one if it is missing, damaged or another trail's. Only one process at a
+        time creates it; a process that waited for this opens the result. If the folder is a link, the index stays in
+        memory."""
         if self._folder.is_symlink():
             return self._open_in_memory("it is a link")
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -75,7 +77,7 @@ class TermPostings:
         return 0
 
     def _open_noted(self) -> int:
-        """The index as it was written. Raises one of many errors when it is not all there, not whole or not ours."""
+        """Open the index that is on disk. Raises one of many errors if it is incomplete, damaged or another trail's."""
         note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
         seq = int(note["seq"])
         if (note["format"], note["trail"], note["mark"]) != (FORMAT, _fingerprint(self._trail_id), self._mark_of(seq)):
@@ -99,8 +101,8 @@ class TermPostings:
         return 0
 
     def find(self, terms: Sequence[int], limit: int) -> Sequence[int]:
-        """Row ids of the records with most of these terms, best first. A repeated question is answered from a cache:
-        terms that nearly every record has cost a look at all of them."""
+        """Row ids of the records with most of these terms, best first. Repeated queries are cached, because a query for
+        terms that nearly every record has must scan all records."""
         view = self._view  # one for all of it: the thread that writes may replace it in between
         key = (*terms, limit)
         found = view.cache.get(key)
@@ -122,7 +124,7 @@ class TermPostings:
         return list(searcher.fast_field_values("rid", [address for _, address in hits])) if hits else []
 
     def update(self, present: Iterable[tuple[int, str]], gone: Sequence[int], seq: int, mark: str) -> None:
-        """Replace and remove records. When another process is writing the index, see what it has done instead."""
+        """Replace and remove records. If another process is writing the index, read its result instead."""
         try:
             writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
         except ValueError:
@@ -144,7 +146,8 @@ class TermPostings:
         self.seq = seq
 
     def refresh(self) -> None:
-        """See what another process has written. Its note is read first: the index is never behind its note."""
+        """Read the index that another process has written. The note is read first, because the index is never behind
+        its note."""
         try:
             note: dict[str, Any] = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
             self._look_again()
@@ -153,21 +156,21 @@ class TermPostings:
             log.warning("the search index cannot be read: %s", error)
 
     def _look_again(self) -> None:
-        """Read from the files that are there now."""
+        """Reload the index from its current files."""
         self._index.reload()
         self._view = _View(self._index.searcher(), {})
 
     def _check_files(self, noted: dict[str, str]) -> None:
-        """Raises ValueError when a file is not what was written. Those that another process has not noted yet are
-        taken as they are."""
+        """Raises ValueError if a file has changed since it was written. Files that another process has not noted yet
+        are accepted."""
         self._checksums = self._of_files(_digest)
         for name, checksum in noted.items():
             if self._checksums.get(name, checksum) != checksum:
                 raise ValueError(f"{name} is not what was written")
 
     def _of_files(self, look: Callable[[Path], T]) -> dict[str, T]:
-        """Something of each file that holds the index. Such a file is written once and never changed; another process
-        may remove it at any time, having merged it."""
+        """Return the result of `look` for each file of the index. These files never change after they are written, but
+        another process may merge and remove them at any time."""
         found: dict[str, T] = {}
         for file in self._folder.iterdir():
             if len(file.name.partition(".")[0]) == SEGMENT_NAME:
@@ -176,7 +179,8 @@ class TermPostings:
         return found
 
     def _note(self, seq: int, mark: str) -> None:
-        """Say up to where the index is complete, after it is: an older note only repeats work."""
+        """Write up to which event the index is complete. This comes after the index itself, because an outdated note
+        only repeats work."""
         known = self._checksums
         self._checksums = self._of_files(lambda file: known.get(file.name) or _digest(file))
         path = self._folder / "clew.json"

@@ -1,7 +1,7 @@
 """Changing the embedder of a SQLite trail: new vectors gather in `vectors_next` and replace the old ones together.
 
-The change can be interrupted and started again. `meta` holds what it leads to ('embedder_next'), the table of those
-that are to have a vector ('embedder_next_of'), and the event up to which the new vectors are those of the present texts
+The change can be interrupted and started again. `meta` holds the new embedder ('embedder_next'), the table that lists
+the records to embed ('embedder_next_of'), and the event up to which the new vectors match the current texts
 ('embedder_next_seq').
 """
 
@@ -53,7 +53,8 @@ class Reembedding:
             yield total - self._engine.read(_count_left), total
 
     def _is_wanted(self, connection: Sql) -> bool:
-        """Whether the trail has another embedder, or what was written meanwhile has only made it look changed."""
+        """Whether the vectors must be recomputed: the trail has another embedder, or a change to this one is unfinished
+        although new writes already recorded it as the trail's embedder."""
         return self._space != _read(connection, "embedder") or self._space == _read(connection, "embedder_next")
 
     def _begin(self, writing: Writing) -> None:
@@ -68,7 +69,8 @@ class Reembedding:
         _forget_changed(writing)
 
     def _read_texts(self, connection: Sql, batch: int) -> tuple[Texts, int]:
-        """Some that lack their new vector, as row ids and texts, and how many are to have one in all."""
+        """Up to `batch` records that lack their new vector, as row ids and texts, and the total number of records to
+        embed."""
         source = str(_read(connection, "embedder_next_of"))
         rows = connection.execute(
             f"{CURRENT} JOIN {source} w ON w.rid = b.rid LEFT JOIN vectors_next n ON n.rid = b.rid"
@@ -78,7 +80,7 @@ class Reembedding:
         return [(row[0], self._text(connection, row, source)) for row in rows], total
 
     def _text(self, connection: Sql, row: Any, source: str) -> str | None:
-        """The text of a record that is embedded; None where its schema excludes it and it has no vector."""
+        """The text of a record to embed. None if its schema excludes it and it had no vector before."""
         found = to_breadcrumb(row, self._audiences.of(connection, row[2]))
         rules = self._book.of(connection, found.owner_id).rules(found.schema_name)
         if source != "vectors" and not rules.embeds:
@@ -101,7 +103,7 @@ class Reembedding:
         await self._engine.write(work)
 
     def _finish(self, writing: Writing) -> bool:
-        """Put the new vectors in place of the old, if none is missing by now."""
+        """Replace the old vectors with the new ones. Returns False if some are still missing."""
         _forget_changed(writing)
         if _count_left(writing.connection):
             return False

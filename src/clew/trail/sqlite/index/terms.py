@@ -1,7 +1,5 @@
-"""The terms of records: read where they are stored, worked out and stored where they are not.
-
-Whoever writes a record does not wait for its terms: the index works out those it lacks, many at a time, before it
-answers the next search.
+"""The terms of records. Stored terms are read; missing terms are computed and stored. A write does not wait for terms:
+the index computes those that it lacks in batches, before it answers the next search.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ TEXTS = "SELECT rid, version, audience, schema_name, title, context, llm_hints F
 
 
 class TermsBook:
-    """Gives rows (rid, audience, expires_at, terms, vector) the terms that they lack."""
+    """Adds missing terms to rows (rid, audience, expires_at, terms, vector)."""
 
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
@@ -32,7 +30,7 @@ class TermsBook:
         self._unstored: list[tuple[bytes, int, int]] = []
 
     def complete(self, connection: Sql, rows: list[Any]) -> list[Any]:
-        """The rows, all with terms. One that is gone meanwhile is left out."""
+        """The rows, all with terms. Rows of records that no longer exist are left out."""
         lacking = [row[0] for row in rows if row[3] is None]
         if not lacking:
             return rows
@@ -58,7 +56,7 @@ class TermsBook:
 
 
 def put_terms(writing: Writing, rows: Sequence[tuple[bytes, int, int]]) -> None:
-    """Store packed terms given as (terms, rid, version), where that is still the present version."""
+    """Store packed terms given as (terms, rid, version). Rows with an outdated version are ignored."""
     writing.executemany(
         "INSERT OR REPLACE INTO terms (terms, rid) SELECT ?1, rid FROM breadcrumbs WHERE rid = ?2 AND version = ?3",
         rows,
