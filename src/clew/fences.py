@@ -38,15 +38,15 @@ def is_unseen(character: str) -> bool:
 
 def fenced(text: str, language: str) -> str:
     """A clean text as a fenced block that its content cannot close."""
-    bar = bar_around(text, FENCE)
+    bar = fence_marker(text, FENCE)
     return f"{bar}{language}\n{text}\n{bar}"
 
 
-def bar_around(text: str, least: int = 3) -> str:
+def fence_marker(text: str, least: int = 3) -> str:
     """The backticks for a fence: one more than the longest run in the text, and at least `least`."""
     return "`" * max([least, *(len(found) + 1 for found in _BARS.findall(text))])
 
 
-def without_marks(text: str) -> str:
+def escape_headings(text: str) -> str:
     """Escape the markup that would begin a section or an item at the start of a line."""
     return _MARKS.sub(_ESCAPED, text)

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from clew.fences import clean, fenced, without_marks
+from clew.fences import clean, escape_headings, fenced
 from clew.llm.tokens import count_tokens
 from clew.trail.model.breadcrumb import Breadcrumb
 
@@ -70,7 +70,7 @@ def _fenced(heading: str, body: str) -> str:
 
 
 def _quoted(heading: str, body: str) -> str:
-    return f"{heading}\n{without_marks(body)}"
+    return f"{heading}\n{escape_headings(body)}"
 
 
 def _spoken(view: Mapping[str, Any], room: int) -> str:

@@ -11,7 +11,7 @@ from uuid import UUID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.agents.conversations.conversation import Conversations, inside, require_say
+from clew.agents.conversations.conversation import Conversations, inside, require_session_control
 from clew.clock import Clock
 from clew.errors import AccessDenied, Conflict, IllegalState, InvalidInput, NotFound
 from clew.team.messages.conversation import find_conversation
@@ -130,7 +130,7 @@ class Guide:
         if by.steers:
             if message.source != USER:
                 raise AccessDenied(f"send a message as {message.source[:50]}", ["a tool of that agent"])
-            require_say(await self._history.first(message.session_id, by=inside(by)), by)
+            require_session_control(await self._history.first(message.session_id, by=inside(by)), by)
             return
         own = find_conversation(by.session)
         if message.source != by.agent_id:

@@ -15,7 +15,7 @@ from mcp_types import ListRootsResult, Root
 
 from clew.access import Principal
 from clew.adapters.mcp import late_catalog
-from clew.adapters.mcp.late_catalog import NOBODY, LateCatalog, OpenCatalog
+from clew.adapters.mcp.late_catalog import NOBODY, ClientFolderCatalog, OpenCatalog
 from clew.adapters.mcp.server import build_server
 from clew.catalog.catalog import Catalog
 from clew.catalog.domain import Domain
@@ -52,7 +52,7 @@ def kettle_domain(name: str) -> Domain:
 
 @contextlib.asynccontextmanager
 async def connected(opens: OpenCatalog, **more: Any) -> AsyncIterator[Client]:
-    catalog = LateCatalog(opens)
+    catalog = ClientFolderCatalog(opens)
     async with (
         catalog.running(),
         Client(build_server(catalog, lambda context: NOBODY), mode="legacy", cache=None, **more) as client,

@@ -40,7 +40,7 @@ NOBODY = Principal(owner_id="nobody", agent_id="cli")
 _log = logging.getLogger("clew.mcp")
 
 
-class LateCatalog:
+class ClientFolderCatalog:
     """The catalog of a folder that the client chooses. Each request opens it once, and gets the error of opening it.
 
     A client that does not name its folders in time gets the current folder, until it names one that can be opened.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clew.adapters.mcp.http import McpApp
 
 
-class LateMcp:
+class LazyMcpApp:
     """An ASGI application for /mcp. The first request waits until it is built."""
 
     def __init__(self, workspace: Callable[[], Awaitable[Workspace]], keys: Keys, config: Config) -> None:

@@ -30,7 +30,7 @@ from clew.adapters.mcp.calls import (
     read_question,
 )
 from clew.adapters.mcp.catalog_interface import CatalogInterface
-from clew.adapters.mcp.late_catalog import LateCatalog, OpenedCatalog
+from clew.adapters.mcp.late_catalog import ClientFolderCatalog, OpenedCatalog
 from clew.adapters.mcp.listing import ASK, GET, INPUT_SCHEMAS, LISTING, TEMPLATES, TOOLS
 from clew.catalog.operations.answers import read_items
 from clew.errors import ClewError
@@ -46,7 +46,7 @@ _WITHOUT_FOLDER = _CONNECTING | {"ping", "logging/setLevel", "resources/template
 _log = logging.getLogger("clew.mcp")
 
 
-def build_server(catalog: CatalogInterface | LateCatalog, principal_of: PrincipalOf) -> Server[Any]:
+def build_server(catalog: CatalogInterface | ClientFolderCatalog, principal_of: PrincipalOf) -> Server[Any]:
     """Build a server over a catalog. It has no state, so any number of connections may share it."""
     door = _McpHandlers(catalog, principal_of)
     server: Server[Any] = Server(
@@ -70,7 +70,7 @@ def build_server(catalog: CatalogInterface | LateCatalog, principal_of: Principa
     server.extensions[skills.EXTENSION] = {}
 
     async def meet(ctx: Context, call_next: CallNext) -> HandlerResult:
-        if isinstance(catalog, LateCatalog):
+        if isinstance(catalog, ClientFolderCatalog):
             if ctx.method == "tools/list":
                 catalog.meet_soon(ctx)  # a client lists the tools right after the handshake
             elif ctx.method not in _WITHOUT_FOLDER and not ctx.method.startswith("notifications/"):
@@ -79,7 +79,7 @@ def build_server(catalog: CatalogInterface | LateCatalog, principal_of: Principa
 
     async def complete(ctx: Context, call_next: CallNext) -> HandlerResult:
         result = await call_next(ctx)
-        if ctx.method in _CONNECTING and isinstance(catalog, LateCatalog):
+        if ctx.method in _CONNECTING and isinstance(catalog, ClientFolderCatalog):
             await catalog.meet(ctx, is_connecting=True)
         if ctx.method == "tools/list" and isinstance(result, dict):
             return {**result, "tools": TOOLS}
@@ -94,13 +94,13 @@ def build_server(catalog: CatalogInterface | LateCatalog, principal_of: Principa
 class _McpHandlers:
     """The handlers: parse, call the catalog, render."""
 
-    def __init__(self, catalog: CatalogInterface | LateCatalog, principal_of: PrincipalOf) -> None:
+    def __init__(self, catalog: CatalogInterface | ClientFolderCatalog, principal_of: PrincipalOf) -> None:
         self._catalog = catalog
         self._principal_of = principal_of
 
     async def _open(self, context: Context) -> OpenedCatalog:
         """The catalog and the principal of a request. A request takes them once: the client may change its folder."""
-        if isinstance(self._catalog, LateCatalog):
+        if isinstance(self._catalog, ClientFolderCatalog):
             return await self._catalog.opened()
         return self._catalog, self._principal_of(context)
 

@@ -15,7 +15,7 @@ from mcp.server.runner import serve_dual_era_loop
 from clew.access import Principal
 from clew.adapters.mcp.catalog_interface import CatalogInterface
 from clew.adapters.mcp.handshake import Handshake
-from clew.adapters.mcp.late_catalog import NOBODY, LateCatalog, OpenCatalog
+from clew.adapters.mcp.late_catalog import NOBODY, ClientFolderCatalog, OpenCatalog
 from clew.adapters.mcp.pipes import open_pipes
 from clew.adapters.mcp.server import build_server
 
@@ -32,7 +32,7 @@ async def serve_stdio(catalog: CatalogInterface, principal: Principal) -> None:
 
 async def serve_client_folder(open_catalog: OpenCatalog, handshake: Handshake) -> None:
     """The same for the folder that the client works in, whose handshake may be answered already."""
-    catalog = LateCatalog(open_catalog)
+    catalog = ClientFolderCatalog(open_catalog)
     async with catalog.running():
         await _serve(build_server(catalog, lambda context: NOBODY), handshake)
 

@@ -95,7 +95,7 @@ class GuardedProtocol(HttpToolsProtocol):
             raise ValueError("the headers are too large")  # ends the parsing
         self._move("body")
         super().on_headers_complete()
-        cast("dict[str, object]", self.scope)["clew.whole_answer"] = WholeAnswer(self.cycle)
+        cast("dict[str, object]", self.scope)["clew.whole_answer"] = SingleWriteResponse(self.cycle)
 
     def on_message_complete(self) -> None:
         self._move("whole")
@@ -134,7 +134,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.transport.close()
 
 
-class WholeAnswer:
+class SingleWriteResponse:
     """Writes a complete answer with one system call. uvicorn writes head and body separately and checks each header,
     which costs more than handling a short request."""
 
@@ -167,11 +167,11 @@ class WholeAnswer:
     def _common_headers(self) -> bytes:
         """The encoded headers of every answer. They are cached until uvicorn replaces them each second because of the
         date."""
-        headers, encoded = WholeAnswer._dated
+        headers, encoded = SingleWriteResponse._dated
         if headers is not self._cycle.default_headers:
             headers = self._cycle.default_headers
             encoded = b"".join(b"%b: %b\r\n" % pair for pair in headers)
-            WholeAnswer._dated = headers, encoded
+            SingleWriteResponse._dated = headers, encoded
         return encoded
 
 

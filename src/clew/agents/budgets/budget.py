@@ -124,7 +124,7 @@ def budget_id(by: Principal, name: str) -> str:
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{name}"))
 
 
-def given_back(lender: AgentBudget, ended: AgentBudget) -> AgentBudget:
+def after_child_closed(lender: AgentBudget, ended: AgentBudget) -> AgentBudget:
     """The parent after a child has closed: it has spent what the child spent, and the rest of the loan is available
     again."""
     if ended.name not in lender.lent:

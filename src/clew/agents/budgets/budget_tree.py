@@ -21,9 +21,9 @@ from clew.agents.budgets.budget import (
     Amount,
     BudgetLimits,
     Reservation,
+    after_child_closed,
     budget_id,
     exceeded,
-    given_back,
     without_child,
 )
 from clew.clock import Clock
@@ -116,7 +116,7 @@ class Budgets:
             updates = [_update(record, ended)]
             if budget.parent is not None:
                 lender_record, lender = await self._find(budget.parent, by)
-                updates.append(_update(lender_record, given_back(lender, ended)))
+                updates.append(_update(lender_record, after_child_closed(lender, ended)))
             try:
                 await self._trail.records.update_many(updates, by=by)
             except Conflict:

@@ -86,7 +86,7 @@ class Conversations:
         await self.find_agent(agent, by=inside(by))
         chosen = session or default_session
         if chosen is not None:
-            require_say(await self.sessions.first(chosen, by=inside(by)), by)
+            require_session_control(await self.sessions.first(chosen, by=inside(by)), by)
         if place:
             await require_place(self._trail, self._clock, place, by=inside(by))
         after, id = await self._trail.log.head(), self._clock.new_id()
@@ -147,7 +147,7 @@ class Conversations:
         """Cancel all runs of a session that have no answer yet, or only `run`. Return the ids of the cancelled runs.
         Raises NotFound, AccessDenied."""
         first = await self.sessions.first(session, by=inside(by))
-        require_say(first, by)
+        require_session_control(first, by)
         runs = await self.sessions.open_runs(session, by=inside(by))
         wanted = [each for each in runs if run is None or each.run == run]
         drafts = [
@@ -188,7 +188,7 @@ class Conversations:
         """
         asked = await self.permission(request_id, by=inside(by), question=question)
         if not by.may("administer"):
-            require_say(await self.sessions.first(asked.session, by=inside(by)), by)
+            require_session_control(await self.sessions.first(asked.session, by=inside(by)), by)
             if answer != DENY:
                 raise AccessDenied("allow a tool, which works with the rights of the owner", ["curator"])
         if answer not in asked.choices:
@@ -265,7 +265,7 @@ def _is_needed(consumer: str, agent: str) -> bool:
     return consumer.startswith(("agent/", "tools-runner", "models-runner")) or consumer == f"context/{agent}"
 
 
-def require_say(first: Breadcrumb, by: Principal) -> None:
+def require_session_control(first: Breadcrumb, by: Principal) -> None:
     """Raise AccessDenied unless the caller is a curator or wrote the first message of the session."""
     by.require("create")
     if not by.may("administer") and (not by.agent_id or first.created_by != by.agent_id):

@@ -55,7 +55,7 @@ from clew.trail.work.claims import printable
 from clew.trail.work.correlation import PLACE_TAG, REQUEST_TAG, find_request_id, find_root, find_run, inherited_tags
 from clew.trail.work.handlers import Handler
 
-UNASKED_SECONDS = 60.0
+UNAPPROVED_TIME_LIMIT = 60.0
 """Time limit in seconds of a tool that is defined by a breadcrumb and runs without asking the user."""
 ATTEMPTS = 3
 """The total number of attempts at a call that fails with a transient error."""
@@ -288,7 +288,7 @@ class ToolsRunner:
             permitted=agreed,
             policy=await self._deps.policy_of(data.agent),
         )
-        most = UNASKED_SECONDS if found.record is not None and not agreed else math.inf
+        most = UNAPPROVED_TIME_LIMIT if found.record is not None and not agreed else math.inf
         async with asyncio.timeout(min(found.tool.limits.seconds, most)):
             return await found.tool.call(dict(data.arguments), context)
 

@@ -40,7 +40,7 @@ class _SnapshotRecord(msgspec.Struct, frozen=True):
     files: dict[str, FileState]
 
 
-class AgreedTexts:
+class ConsentSnapshots:
     """Stores one snapshot file per wish, in a folder beside the file of grants. Only the latest consent is
     remembered."""
 
@@ -81,7 +81,7 @@ class AgreedTexts:
 
 def forget_texts(trust: Trust, grants: Iterable[Grant]) -> None:
     """Delete the snapshots of revoked grants."""
-    texts = AgreedTexts(trust)
+    texts = ConsentSnapshots(trust)
     for each in grants:
         texts.forget(each)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-from clew.fences import bar_around
+from clew.fences import fence_marker
 from clew.lazy_pattern import lazy_pattern
 
 MAX_NAME = 200
@@ -111,7 +111,7 @@ def cut(text: str, limit: int) -> str:
 
 def fence(text: str, language: str = "") -> str:
     """A fenced code block that the text cannot close."""
-    bar = bar_around(text)
+    bar = fence_marker(text)
     return f"{bar}{language}\n{text.rstrip()}\n{bar}"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from clew.catalog.consent.consent_changes import FileChange, compare
-from clew.catalog.consent.consent_snapshots import AgreedTexts, Files
+from clew.catalog.consent.consent_snapshots import ConsentSnapshots, Files
 from clew.catalog.skills.texts import ConsentTexts
 from clew.config import Config
 from clew.trust import Trust, Wish
@@ -20,7 +20,7 @@ class Review:
 
     def __init__(self, config: Config, trust: Trust, wishes: Sequence[Wish]) -> None:
         self._config = config
-        self._agreed = AgreedTexts(trust)
+        self._agreed = ConsentSnapshots(trust)
         self._wishes = wishes
         self._digests = {(each.folder, each.kind, each.name): each.digest for each in trust.grants()} if wishes else {}
 

@@ -26,7 +26,7 @@ from clew.agents.conversations.steps import (
     ToolCalled,
 )
 from clew.cli.terminal.output import CYAN, DIM, GREEN, RED, YELLOW, clean_json, count, one_line, paint
-from clew.cli.terminal.progress import SignOfLife
+from clew.cli.terminal.progress import ProgressLine
 from clew.fences import clean
 
 SHOWN, ERROR = 100, 500
@@ -64,7 +64,7 @@ class Screen:
         self._index = -1
         self._written = ""
         self._tokens = [0, 0]
-        self._sign = SignOfLife()
+        self._sign = ProgressLine()
 
     def show(self, step: Step) -> None:
         self._sign.end()

@@ -163,7 +163,7 @@ async def _serve_door(
 ) -> None:
     """Work, and answer all routes."""
     # the REST door takes a third of a second to import; wrong arguments are told before
-    from clew.adapters.mcp.lazy_mount import LateMcp
+    from clew.adapters.mcp.lazy_mount import LazyMcpApp
     from clew.adapters.rest import build_app, open_keys, run_server
     from clew.cli.local_server.service import answering_commands
     from clew.llm.model import open_models
@@ -172,7 +172,7 @@ async def _serve_door(
     metrics, server = telemetry.metrics, config.server
     keys = open_keys(config.folder, app.clock, timedelta(minutes=server.token_minutes))
     told = await _teller(app, wanted, as_json=as_json)
-    mcp = LateMcp(app.workspace, keys, config)
+    mcp = LazyMcpApp(app.workspace, keys, config)
     async with worker.working(metrics.record_delivery) as refresh:
         door = build_app(
             app.trail,

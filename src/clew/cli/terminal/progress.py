@@ -67,7 +67,7 @@ class Progress:
         return f"{100 * self._done // self._total} %" if self._total else ""
 
 
-class SignOfLife:
+class ProgressLine:
     """A progress line that is shown while something is pending, if standard error is a terminal."""
 
     def __init__(self) -> None:

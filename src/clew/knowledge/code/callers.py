@@ -255,10 +255,10 @@ class _Owners:
         if len(words[-1]) == 1:
             is_initial = words[-1] in (parts[0][0], parts[-1][0])
             return INITIAL + near if is_initial and near and not self._is_common else 0.0
-        if not any(_stands_for(words[-1], part) for part in parts):
+        if not any(_is_abbreviation_of(words[-1], part) for part in parts):
             return 0.0
-        score = HEAD if _stands_for(words[-1], parts[-1]) else PART
-        is_whole = all(any(_stands_for(word, part) for word in words) for part in parts)
+        score = HEAD if _is_abbreviation_of(words[-1], parts[-1]) else PART
+        is_whole = all(any(_is_abbreviation_of(word, part) for word in words) for part in parts)
         if self._is_common and not is_whole:
             return 0.0
         is_plural = _is_plural(receiver) and _is_plural(owner.qualname.rpartition(".")[0])
@@ -283,7 +283,7 @@ def _is_plural(name: str) -> bool:
     return len(name) > 3 and name.endswith("s") and not name.endswith("ss")
 
 
-def _stands_for(word: str, part: str) -> bool:
+def _is_abbreviation_of(word: str, part: str) -> bool:
     """Whether a word is another one or abbreviates it: `req` and `ctx` for `request` and `context`."""
     if word == part:
         return True

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from clew.fences import clean, without_marks
+from clew.fences import clean, escape_headings
 from clew.knowledge.evidence.conflicts import SourceConflict
 from clew.knowledge.evidence.provenance import cited
 from clew.knowledge.evidence.trust import Evidence, render_evidence
@@ -68,7 +68,7 @@ def build_trust_prompt(query: str, evidence: Sequence[Evidence], conflicts: Sequ
         parts.append("# Conflicts\n\n" + "\n".join(map(_render_conflict, conflicts)))
     shown = render_evidence(evidence, excerpt=EXCERPT) if evidence else "There are none."
     parts.append(f"# Sources\n\n{shown}")
-    parts.append(f"# Question\n\n{without_marks(clean(query))}")
+    parts.append(f"# Question\n\n{escape_headings(clean(query))}")
     parts.append("Answer this question with citations [n]. Name every conflict and every doubt.")
     return "\n\n".join(parts)
 

@@ -11,7 +11,7 @@ from uuid import NAMESPACE_OID, uuid5
 import msgspec
 
 from clew.access import Principal
-from clew.agents.conversations.conversation import Conversations, inside, open_conversations, require_say
+from clew.agents.conversations.conversation import Conversations, inside, open_conversations, require_session_control
 from clew.agents.conversations.sessions import MAX_SESSIONS, MAX_TURNS, SessionInfo, SessionTurn
 from clew.clock import Clock
 from clew.errors import AccessDenied, AlreadyExists, ClewError, Conflict, InvalidInput, NotFound, TooLarge
@@ -204,7 +204,7 @@ class SessionManager:
     async def switch(self, id: str, *, by: Principal) -> Session:
         """Focus a session, and resume it if it is suspended. Raises NotFound, AccessDenied, IllegalState."""
         session = await self.get(id, by=by)
-        require_say(await self._history.first(id, by=inside(by)), by)
+        require_session_control(await self._history.first(id, by=inside(by)), by)
         if session.state is SessionStatus.SUSPENDED:
             return await self.act(id, SessionAction.RESUME, by=by)
         if session.state is not SessionStatus.ACTIVE:
@@ -304,7 +304,7 @@ class SessionManager:
     async def _change(self, id: str, take: Callable[[Session], Awaitable[Session]], by: Principal) -> Session:
         """Apply `take` to the current session and write the result. Retries if another writer was first. Raises
         NotFound, AccessDenied and the errors of `take`."""
-        require_say(await self._history.first(id, by=inside(by)), by)
+        require_session_control(await self._history.first(id, by=inside(by)), by)
         for _ in range(_RETRIES):
             record, session = await self._store.load(id, by)
             changed = await take(session)

@@ -56,7 +56,7 @@ class Definitions:
         return self._parsed[name]
 
 
-class DefinitionBook:
+class DefinitionCache:
     """The definitions of each owner as last read. They hold until one of them expires or an event changes one."""
 
     def __init__(self) -> None:

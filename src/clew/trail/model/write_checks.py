@@ -130,7 +130,7 @@ class WriteChecks:
             await asyncio.get_running_loop().run_in_executor(None, embed_all, prepared, self._embedder)
 
 
-def remake(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
+def fresh_copy(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
     """A fresh copy of a record that was just written, so that a reader that changes its copy does not affect others."""
     own = as_breadcrumb(prepared, owner_id=written.owner_id, agent_id=written.created_by, now=written.created_at)
     return msgspec.structs.replace(own, context=_decode(prepared.context))

@@ -6,7 +6,7 @@ Only definitions without scopes count, and only for their own owner.
 from __future__ import annotations
 
 from clew.access import Principal
-from clew.trail.model.definitions import POLICY, SCHEMA, DefinitionBook, Definitions, build_definitions
+from clew.trail.model.definitions import POLICY, SCHEMA, DefinitionCache, Definitions, build_definitions
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.rows import ALIVE
 from clew.trail.postgres.transactions import ReadTransaction
@@ -24,7 +24,7 @@ class PostgresDefinitions:
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
-        self._book = DefinitionBook()
+        self._book = DefinitionCache()
 
     async def recent(self, by: Principal) -> Definitions:
         """The definitions as this process last read them, which may be outdated. A write compares their `as_of` with

@@ -6,7 +6,7 @@ Only definitions without scopes count, and only for their own owner.
 from __future__ import annotations
 
 from clew.sqlite_file import Sql
-from clew.trail.model.definitions import POLICY, SCHEMA, DefinitionBook, Definitions, build_definitions
+from clew.trail.model.definitions import POLICY, SCHEMA, DefinitionCache, Definitions, build_definitions
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.rows import ALIVE
 
@@ -19,7 +19,7 @@ class SqliteDefinitions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._book = DefinitionBook()
+        self._book = DefinitionCache()
 
     def of(self, connection: Sql, owner_id: str) -> Definitions:
         """The current definitions of an owner."""

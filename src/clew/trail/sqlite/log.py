@@ -250,8 +250,8 @@ def load_event(
     event = to_event(row, audiences.of(connection, row[5])[0], None)
     if event.type == "breadcrumb.deleted":
         return event
-    remake = fresh.get(row[2]) if row[4] == 1 else None
-    breadcrumb = remake() if remake else find_version(connection, audiences, row[2], row[4])
+    fresh_copy = fresh.get(row[2]) if row[4] == 1 else None
+    breadcrumb = fresh_copy() if fresh_copy else find_version(connection, audiences, row[2], row[4])
     if breadcrumb is None:
         return event
     if not matches_content(selector, breadcrumb):

@@ -32,7 +32,7 @@ from clew.trail.model.write_checks import (
     check_batch,
     check_schemas,
     check_updates,
-    remake,
+    fresh_copy,
 )
 from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.definitions import NEWEST, SqliteDefinitions
@@ -132,7 +132,7 @@ class SqliteRecords:
             first = write.insert(writing, new, by, self.space)
             if len(new) <= FRESH_AT_MOST:
                 fresh = writing.memo.setdefault(write.FRESH, {})
-                fresh.update((rid, partial(remake, each, written[each.id])) for rid, each in enumerate(new, first))
+                fresh.update((rid, partial(fresh_copy, each, written[each.id])) for rid, each in enumerate(new, first))
             keys = [(by.owner_id, each.key, each.id, writing.now) for each in new if each.key is not None]
             if keys:
                 writing.executemany("INSERT INTO idempotency (owner_id, key, id, created_at) VALUES (?, ?, ?, ?)", keys)
