@@ -62,7 +62,8 @@ async def move(
     async with _opened(addresses[0], "locked") as old, _opened(addresses[1], "target") as new:
         with progress("Moving") as shown:
             report = await move_trail(old, new, _teller(shown))
-    is_known = await is_own(configs[0]) and await remember_moved(configs[1])
+        identity = await asyncio.to_thread(old.identity)
+    is_known = await is_own(configs[0], identity) and await remember_moved(configs[1])
     if json:
         print_json(report)
         return 0

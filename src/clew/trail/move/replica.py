@@ -17,6 +17,7 @@ Access = Literal["locked", "snapshot", "target", "look"]
 """How a replica is opened. `locked`: no other process may have it open, and none can write until it is closed.
 `snapshot`: as of this moment, while others go on. `target`: to be filled, alone. `look`: as a target, unchanged."""
 
+IDENTITY = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
 PROGRESS = "move"
 """The key of `meta` that holds the progress of a move which is not finished."""
 
@@ -43,6 +44,10 @@ class Replica(Protocol):
 
     def trail_id(self) -> str:
         """The id that was made with the trail."""
+        ...
+
+    def identity(self) -> str:
+        """What consent to the trail is given for: see `Upkeep.identity`."""
         ...
 
     def head(self) -> int:

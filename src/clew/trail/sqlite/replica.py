@@ -12,7 +12,7 @@ import msgspec
 from clew.errors import ClewError, StorageError
 from clew.sqlite_file import connect, make_private, translated
 from clew.trail.model.rows import to_id
-from clew.trail.move.replica import PROGRESS, Access, MoveProgress, decode_progress, encode_progress
+from clew.trail.move.replica import IDENTITY, PROGRESS, Access, MoveProgress, decode_progress, encode_progress
 from clew.trail.move.tables import META_KEYS, TABLES, MovedTable, OwnedRow, Row, select_sql
 from clew.trail.sqlite.file import check_file, free_companions, migrate
 
@@ -74,9 +74,10 @@ class SqliteReplica:
                 self._lock()
             for setting in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=NORMAL"):
                 self._connection.execute(f"PRAGMA {setting}").fetchall()
-            migrate(self._connection)
+            migrate(self._connection, keep=access in ("target", "snapshot"))  # a source stays as it is
             if access != "target":
-                self._connection.execute("BEGIN")
+                if self._connection.get_autocommit():
+                    self._connection.execute("BEGIN")
                 self.trail_id()  # fixes the snapshot
         except BaseException:
             self._connection.close()
@@ -101,6 +102,9 @@ class SqliteReplica:
 
     def trail_id(self) -> str:
         return str(self._value("SELECT value FROM meta WHERE key = 'trail'"))
+
+    def identity(self) -> str:
+        return str(self._value(IDENTITY))
 
     def head(self) -> int:
         return int(self._value("SELECT coalesce(max(seq), 0) FROM events"))
