@@ -28,7 +28,7 @@ from speed.scale_model import Line, Load, Outcome, ScaleRun, ServiceTimes
 from speed.scale_reproduction import Reproduced, reproduce
 from speed.timing import percentile
 
-BOUND = 0.25
+BOUND = 0.5
 """The largest error of a point with which the model is believed."""
 SATURATED = 0.9
 """The use of a resource at which it counts as saturated."""

@@ -1,16 +1,14 @@
 """The service times of the model, and the points that it must reproduce, measured on this machine in one run.
 
-The times come from one worker with 1, 4 and 16 sessions, and from writes without a worker. The points come from other
-runs: more workers, calls of a model, wake-ups. So to reproduce them is a prediction.
+The times come from claims and finishes of 1, 4 and 16 events in one process, and from one worker with 16 sessions. The
+points come from other runs: more workers, calls of a model, wake-ups. So to reproduce them is a prediction.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -20,23 +18,23 @@ import psycopg
 
 import wakeups
 from clew.trail import open_trail
+from clew.trail.model.event import Claim, Consumer
+from clew.trail.model.selector import Selector
 from clew.trail.postgres.wakeups import INTERVAL
+from clew.trail.store import Trail
 from speed.corpus import Corpus
 from speed.scale_model import Line, ServiceTimes
-from speed.scale_stage import TICKS, Engines, ScaleSettings, running_nats
+from speed.scale_stage import Engines, ScaleSettings, running_nats
 from speed.scale_steps import CALL_MS, OURS, SESSIONS
 from speed.scale_workers import Workers, working
-from speed.stage import ME, to_draft
-from speed.step_clew import DEFINITION, draft_of
+from speed.stage import to_draft
+from speed.step_clew import DEFINITION, ME, SCHEMA, draft_of
 from speed.step_payload import first_payload
 from speed.timing import percentile, tell
 
 STEPS_WITH = (1, 2, 4, 8)
 CALLS_WITH = (1, 2, 8)
 STEPS, CALL_STEPS = 20, 12
-CORES = len(os.sched_getaffinity(0))
-LEAST_CORES = 0.25
-"""What is taken for left to us where other programs seem to have used everything."""
 SIZES = {
     "event": ("events",),
     "record": ("breadcrumbs", "tags"),
@@ -79,29 +77,23 @@ def lines_of(samples: dict[int, Parts]) -> dict[str, Line]:
     }
 
 
-def less(whole: dict[int, Parts], part: dict[int, Parts]) -> dict[int, Parts]:
-    """What is left of batches without a part of them."""
-    return {
-        count: Parts(*(max(0.0, mine - other) for mine, other in zip(whole[count], part[count], strict=True)))
-        for count in whole
-    }
-
-
 async def calibrate(engines: Engines, settings: ScaleSettings) -> dict[str, Any]:
     """Service times, points and sizes, as JSON."""
-    tell("service times: one worker, 1 to 16 sessions")
+    tell("service times: claims and finishes")
     batches = (1, 4, 16)
-    cycles = await measure_cycles(engines, settings, batches)
-    tell("service times: writes without a worker")
-    appends, look = await measure_appends(engines, batches)
-    claim, log = lines_of(less(cycles, appends)), lines_of(appends)
+    claims, finishes, look = await measure_queue(engines, settings, batches)
+    tell("service times: one worker")
+    cycle = await measure_cycle(engines, settings)
+    claim, log, flush = lines_of(claims), lines_of(finishes), measure_flush(engines)
+    known = claims[SESSIONS].worker + finishes[SESSIONS].worker
+    handler = max(0.0, cycle.worker - known) / SESSIONS
     times = ServiceTimes(
-        claim_worker=claim["worker"],
+        claim_worker=Line(claim["worker"].fixed, claim["worker"].each + handler),
         claim_server=claim["server"],
         claim_wait=claim["wait"],
         log_worker=log["worker"],
         log_server=log["server"],
-        log_wait=log["wait"],
+        log_wait=Line(max(flush, log["wait"].fixed), log["wait"].each),  # processors that overlap hide it
         look_worker=look.worker,
         look_server=look.server,
         interval=INTERVAL,
@@ -109,49 +101,91 @@ async def calibrate(engines: Engines, settings: ScaleSettings) -> dict[str, Any]
     )
     return {
         "times": {name: getattr(times, name) for name in ServiceTimes.__slots__},
-        "flush": measure_flush(engines),
+        "flush": flush,
         "sizes": await measure_sizes(engines),
         "points": await measure_points(engines, settings),
     }
 
 
-async def measure_cycles(engines: Engines, settings: ScaleSettings, batches: Sequence[int]) -> dict[int, Parts]:
-    """Of one worker, from a claim of so many events to the next, for each number of sessions."""
-    found: dict[int, list[Parts]] = {count: [] for count in batches}
+async def measure_cycle(engines: Engines, settings: ScaleSettings) -> Parts:
+    """Of one worker, from a claim of an event of each session to the next."""
+    steps, found = settings.count(40, 20), []
     async with working(OURS, engines, settings.scratch, 1) as workers:
         await workers.run(1, 20)
         for _ in range(settings.rounds):
-            for count in batches:
-                steps = max(20, settings.count(400, 60) // count)
-                before = engines.processor_seconds
-                spent = await workers.run(count, steps)
-                server = engines.processor_seconds - before
-                parts = (spent.seconds, spent.processor - server, server)
-                found[count].append(Parts(*(each / (steps + 1) for each in parts)))
-    return medians(found)
+            before = engines.processor_seconds
+            spent = await workers.run(SESSIONS, steps)
+            server = engines.processor_seconds - before
+            found.append(Parts(*(each / (steps + 1) for each in (spent.seconds, spent.processor - server, server))))
+    return undisturbed(found)
 
 
-async def measure_appends(engines: Engines, batches: Sequence[int]) -> tuple[dict[int, Parts], Parts]:
-    """Of creates that are committed together, and of a look at the end of the log."""
-    url = engines.make_database()
-    trail = await open_trail(url, embedder=None)
+async def measure_queue(
+    engines: Engines, settings: ScaleSettings, batches: Sequence[int]
+) -> tuple[dict[int, Parts], dict[int, Parts], Parts]:
+    """Of claims of so many events, of their finishes with an output each, and of a look at the end of the log."""
+    trail = await open_trail(engines.make_database(), embedder=None)
     try:
         await trail.records.create(DEFINITION, by=ME)
+        consumer = Consumer(name="step", selector=Selector(schema_name=SCHEMA), after=await trail.log.head())
+        await trail.deliveries.register(consumer, by=ME)
+        claims: dict[int, Parts] = {}
+        finishes: dict[int, Parts] = {}
+        for count in batches:
+            queue = _Queue(engines, trail)
+            await queue.fill(count)
+            rounds = [await queue.turn(count, settings.count(60, 20)) for _ in range(settings.rounds + 1)][1:]
+            claims[count] = undisturbed([claim for claim, _ in rounds])
+            finishes[count] = undisturbed([finish for _, finish in rounds])
+            await queue.drain()
 
-        async def write(count: int) -> None:
-            drafts = [draft_of({**first_payload(), "last": 9}, (f"session:{at}",)) for at in range(count)]
-            await asyncio.gather(*(trail.records.create(draft, by=ME) for draft in drafts))
-
-        async def look(_: int) -> None:
+        async def look() -> None:
             await trail.log.head()
 
-        found: dict[int, list[Parts]] = {count: [] for count in batches}
-        for _ in range(3):
-            for count in batches:
-                found[count].append(await repeat(engines, lambda: write(count), 100))  # noqa: B023 - awaited here
-        return medians(found), await repeat(engines, lambda: look(0), 300)
+        return claims, finishes, await repeat(engines, look, 300)
     finally:
         await trail.close()
+
+
+class _Queue:
+    """Events that go round: each is claimed, and finished with the next one of its session."""
+
+    def __init__(self, engines: Engines, trail: Trail) -> None:
+        self._engines = engines
+        self._trail = trail
+
+    async def fill(self, count: int) -> None:
+        drafts = [draft_of({**first_payload(), "last": 9}, (f"session:{at}",)) for at in range(count)]
+        await asyncio.gather(*(self._trail.records.create(draft, by=ME) for draft in drafts))
+
+    async def turn(self, count: int, times: int) -> tuple[Parts, Parts]:
+        """The means of some claims and of their finishes."""
+        spent = {"claim": np.zeros(3), "finish": np.zeros(3)}
+        for _ in range(times):
+            began = self._now()
+            claims = await self._claim()
+            claimed = self._now()
+            assert len(claims) == count
+            await asyncio.gather(*(self._finish(claim) for claim in claims))
+            spent["claim"] += claimed - began
+            spent["finish"] += self._now() - claimed
+        claim, finish = (Parts(*(each / times).tolist()) for each in spent.values())
+        return claim, finish
+
+    async def drain(self) -> None:
+        for claim in await self._claim():
+            await self._trail.deliveries.finish(claim, [], by=ME)
+
+    async def _claim(self) -> list[Claim]:
+        return await self._trail.deliveries.claim("step", by=ME, worker="bench", limit=32, wait=5.0)
+
+    async def _finish(self, claim: Claim) -> None:
+        found = claim.event.breadcrumb
+        assert found is not None
+        await self._trail.deliveries.finish(claim, [draft_of(found.context, found.tags)], by=ME)
+
+    def _now(self) -> Any:
+        return np.array([time.perf_counter(), time.process_time(), self._engines.processor_seconds])
 
 
 async def repeat(engines: Engines, work: Callable[[], Awaitable[None]], times: int) -> Parts:
@@ -163,16 +197,13 @@ async def repeat(engines: Engines, work: Callable[[], Awaitable[None]], times: i
     return Parts(*(each / times for each in spent))
 
 
-def medians(found: dict[int, list[Parts]]) -> dict[int, Parts]:
+def undisturbed(found: Sequence[Parts]) -> Parts:
     """The processor time of the median round, and the elapsed time of the fastest: other programs lengthen it."""
-    return {
-        count: Parts(
-            min(parts.elapsed for parts in each),
-            median(parts.worker for parts in each),
-            median(parts.server for parts in each),
-        )
-        for count, each in found.items()
-    }
+    return Parts(
+        min(parts.elapsed for parts in found),
+        median(parts.worker for parts in found),
+        median(parts.server for parts in found),
+    )
 
 
 async def measure_bus(settings: ScaleSettings) -> float:
@@ -229,10 +260,9 @@ async def measure_sizes(engines: Engines) -> dict[str, float]:
         }
 
 
-async def measure_points(engines: Engines, settings: ScaleSettings) -> dict[str, dict[str, float]]:
-    """What the model is held against, by name (`speed.scale_reproduction`): each value, and the cores that other
-    programs left meanwhile."""
-    points: dict[str, dict[str, float]] = {}
+async def measure_points(engines: Engines, settings: ScaleSettings) -> dict[str, float]:
+    """What the model is held against, by name: see `speed.scale_reproduction`."""
+    points: dict[str, float] = {}
     for count in STEPS_WITH:
         tell(f"points: steps of {count} workers")
         async with working(OURS, engines, settings.scratch, count) as workers:
@@ -247,24 +277,11 @@ async def measure_points(engines: Engines, settings: ScaleSettings) -> dict[str,
     tell("points: wake-ups")
     with running_nats(settings.scratch / "nats") as bus:
         took = await asyncio.to_thread(wakeups.measure, engines.make_database(), bus, settings.count(150, 60))
-    for name, each in (("polling", took["poll"]), ("NATS", took["bus"])):
-        points[f"wake-up ms, {name}"] = {"value": percentile(each, 0.5), "cores": float(CORES)}
+    points["wake-up ms, polling"] = percentile(took["poll"], 0.5)
+    points["wake-up ms, NATS"] = percentile(took["bus"], 0.5)
     return points
 
 
-async def measure_rate(workers: Workers, sessions: int, steps: int, rounds: int) -> dict[str, float]:
-    """The median steps a second, and the mean of the cores that other programs left."""
-    rates, left = [], []
-    for _ in range(rounds):
-        before = busy_seconds()
-        spent = await workers.run(sessions, steps)
-        others = max(0.0, busy_seconds() - before - spent.processor)
-        rates.append(sessions * steps / spent.seconds)
-        left.append(max(LEAST_CORES, CORES - others / spent.seconds))
-    return {"value": median(rates), "cores": sum(left) / len(left)}
-
-
-def busy_seconds() -> float:
-    """The processor time of all programs since the machine started."""
-    fields = list(map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9]))
-    return (sum(fields) - fields[3] - fields[4]) / TICKS  # without idle, and idle for a disk
+async def measure_rate(workers: Workers, sessions: int, steps: int, rounds: int) -> float:
+    """The median of the steps a second."""
+    return median([sessions * steps / (await workers.run(sessions, steps)).seconds for _ in range(rounds)])

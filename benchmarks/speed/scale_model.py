@@ -227,12 +227,13 @@ class ScaleRun:
                 worker.seen = log.head
                 room = load.concurrency - worker.running
                 count = min(len(log.due), room)
-                taken = [log.due.popleft() for _ in range(count)]
                 yield load.round_trip + times.claim_wait.of(count)
                 yield from self._server.use(times.claim_server.of(count))
-                yield from self._busy(worker, times.claim_worker.of(count))
-                for session in taken:
+                taken = [log.due.popleft() for _ in range(min(count, len(log.due)))]
+                yield from self._busy(worker, times.claim_worker.fixed)
+                for session in taken:  # the first ones are written while the next ones begin
                     worker.running += 1
+                    yield from self._busy(worker, times.claim_worker.each)
                     self.simulation.start(self._handle(worker, session))
                 if count < room:
                     break

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from speed.scale_model import Line, Load, ScaleRun, ServiceTimes
+from speed.scale_model import Load, ScaleRun, ServiceTimes
 
 STEP_SESSIONS, STEPS, CALL_STEPS, CALL_SECONDS = 16, 20, 12, 0.05
 """As in `speed.scale_steps`."""
@@ -23,23 +23,9 @@ class Reproduced(NamedTuple):
         return self.simulated / self.measured - 1
 
 
-def reproduce(times: ServiceTimes, points: dict[str, dict[str, float]], cores: int) -> list[Reproduced]:
-    """Each measured point beside the model's. Where other programs took a part of the processor meanwhile, what needs
-    it takes longer in the model too."""
-    return [
-        Reproduced(name, point["value"], simulate_point(name, slowed(times, cores / point["cores"]), cores))
-        for name, point in points.items()
-    ]
-
-
-def slowed(times: ServiceTimes, factor: float) -> ServiceTimes:
-    """The service times when a processor does its work in so much more time."""
-    lines = ("claim_worker", "claim_server", "log_worker", "log_server")
-    return replace(
-        times,
-        **{name: Line(*(part * factor for part in getattr(times, name))) for name in lines},
-        **{name: getattr(times, name) * factor for name in ("look_worker", "look_server")},
-    )
+def reproduce(times: ServiceTimes, points: dict[str, float], cores: int) -> list[Reproduced]:
+    """Each measured point beside the model's."""
+    return [Reproduced(name, value, simulate_point(name, times, cores)) for name, value in points.items()]
 
 
 def simulate_point(name: str, times: ServiceTimes, cores: int) -> float:

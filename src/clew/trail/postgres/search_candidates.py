@@ -23,7 +23,7 @@ from clew.trail.search.ranking import Floats, Weighed, length_exponent
 
 SMALL = 2_000
 """Up to this many records pass a filter, all of them are candidates."""
-COMPARED = 20_000
+COMPARED = 60_000
 """Up to this many records pass a filter, their vectors are compared one by one."""
 TEXT_CANDIDATES = 400
 VECTOR_CANDIDATES = 50
@@ -155,16 +155,22 @@ class CandidateQueries:
     def _add_by_vector(self, query: Floats) -> None:
         wanted = self._request.limit + VECTOR_CANDIDATES
         self._values["query"] = "[" + ",".join(map(repr, np.asarray(query, np.float64).tolist())) + "]"
-        if self._is_filtered and len(self._pass(COMPARED)) <= COMPARED:
-            distance = "v.vector <=> %(query)s::vector"
-        else:
-            kind = f"halfvec({len(query)})"
-            distance = f"v.vector::{kind} <=> %(query)s::{kind}"
-            ahead = str(min(1_000, max(NEAR_AT_LEAST, 2 * wanted)))
-            self._reading.rows(WALK, (ahead,))
+        shown = f"vector_dims(v.vector) = {len(query)}"  # as the index has it
+        if self._is_filtered and len(passing := self._pass(COMPARED)) <= COMPARED:
+            versions = dict(passing)
+            nearest = self._reading.rows(
+                f"SELECT v.rid FROM vectors v WHERE v.rid = ANY (%(passing)s) AND {shown}"
+                f" ORDER BY v.vector <=> %(query)s::vector LIMIT {wanted}",
+                {"passing": list(versions), "query": self._values["query"]},
+            )
+            self._found.update((rid, versions[rid]) for (rid,) in nearest)
+            return
+        kind = f"halfvec({len(query)})"
+        ahead = str(min(1_000, max(NEAR_AT_LEAST, 2 * wanted)))
+        self._reading.rows(WALK, (ahead,))
         self._add(
             f"SELECT b.rid, b.version FROM vectors v {self._passing('v')} WHERE v.audience = ANY (%(audiences)s)"
-            f" AND vector_dims(v.vector) = {len(query)} ORDER BY {distance} LIMIT {wanted}"  # as the index has it
+            f" AND {shown} ORDER BY v.vector::{kind} <=> %(query)s::{kind} LIMIT {wanted}"
         )
 
 
