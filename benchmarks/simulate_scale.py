@@ -139,6 +139,7 @@ def table_of_sessions(times: ServiceTimes, found: dict[str, Any], arguments: arg
             [
                 f"{sessions:,}",
                 str(workers),
+                f"{sessions * arguments.steps / (arguments.think + calls_of_turn(arguments)):,.1f}",
                 f"{outcome.rate:,.1f}",
                 f"{1_000 * late:,.0f}",
                 *shares(outcome),
@@ -151,16 +152,21 @@ def table_of_sessions(times: ServiceTimes, found: dict[str, Any], arguments: arg
             ]
         )
     head = (
-        *("sessions", "workers", "steps/s", "p95 of a step, ms"),
+        *("sessions", "workers", "steps/s wanted", "steps/s", "p95 of a step, ms"),
         *(f"{name}, use" for name in SHOWN.values()),
         *("flushes, use", "connections", "memory of sessions and streams, MB"),
-        *("events and records, GB a day", "index of search, GB a day", "saturates first"),
+        *("events and records, GB a day", "index, if all are searched, GB a day", "saturated"),
     )
     turn = (
         f"Sessions think {arguments.think:g} s and take a turn of {arguments.steps} steps, of which each"
         f" {arguments.calls_of}th waits {arguments.call:g} s for a model."
     )
     return f"### Sessions\n\n{turn}\n\n{table(head, rows)}"
+
+
+def calls_of_turn(arguments: argparse.Namespace) -> float:
+    """Mean seconds of model calls in a turn."""
+    return arguments.call * len(range(0, arguments.steps, arguments.calls_of))
 
 
 def fewest_workers(times: ServiceTimes, sessions: int, arguments: argparse.Namespace) -> tuple[int, Outcome]:
@@ -196,13 +202,14 @@ def is_saturated(outcome: Outcome) -> bool:
 
 
 def first_limit(outcome: Outcome, connections: int, late: float) -> str:
-    """The resource that is nearest to its limit."""
-    use = {SHOWN[name]: share for name, share in outcome.use.items()}
+    """The resources that are at their limit, or the one that is nearest to it."""
+    use = {SHOWN[name]: share / SATURATED for name, share in outcome.use.items()}
     use["connections"] = connections / CONNECTIONS
+    full = [name for name, share in use.items() if share >= 1]
+    if full or late > PATIENCE:
+        return f"**{', '.join(full) or 'room for model calls'}**"
     name, share = max(use.items(), key=lambda item: item[1])
-    if share >= 1 or late > PATIENCE:
-        return f"**{name}**"
-    return f"none ({name} is next, at {share:.0%})"
+    return f"none ({name} is next, at {share:.0%} of its limit)"
 
 
 def numbers(text: str) -> list[int]:

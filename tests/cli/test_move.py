@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import psycopg
 import pytest
 
@@ -22,7 +23,7 @@ from clew.llm import open_embedder
 from clew.trail import open_replica, open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.move.tables import TABLES
-from clew.trail.ownership import Ownership
+from clew.trail.ownership import Ownership, open_owned
 from clew.trail.postgres.operations.replica import DERIVED as POSTGRES_DERIVED
 from clew.trail.sqlite.replica import DERIVED as SQLITE_DERIVED
 from clew.trail.store import Trail
@@ -303,6 +304,34 @@ def test_a_moved_trail_belongs_to_the_user_as_before(clew: Clew, folder: Path, p
     on(f"sqlite://{other}/trail.db", fill)
     foreign = clew("trail", "move", str(other), str(folder.parent / "third.db"))
     assert "before you agree to it: `clew trust`" in foreign.err
+
+
+def test_a_foreign_trail_on_a_server_needs_consent_as_a_file_does(clew: Clew, folder: Path, places: Places) -> None:
+    other = folder.parent / "other" / ".clew"
+    other.mkdir(parents=True)
+    on(f"sqlite://{other}/trail.db", fill)
+
+    def holds(server: str) -> bool:
+        async def look() -> bool:
+            config = msgspec.structs.replace(read_config(folder), trail=server)
+            trail, ownership = await open_owned(config, lambda: open_trail(config.trail_url))
+            try:
+                return await ownership.holds()
+            finally:
+                await trail.close()
+
+        return asyncio.run(look())
+
+    server, mine, further = places("postgres"), places("postgres"), places("postgres")
+    moved = clew("trail", "move", str(other), server)
+    assert (moved.code, "before you agree to it: `clew trust`" in moved.err) == (0, True)
+    assert not holds(server)
+    assert clew("trail", "move", server, further).code == 0
+    assert not holds(further)
+    assert clew("trail", "move", "--mine", str(other), mine).code == 0
+    assert holds(mine)
+    on(server, lambda trail: trail.upkeep.adopt())
+    assert holds(server)
 
 
 def test_an_old_source_is_moved_and_stays_as_old_as_it_was(clew: Clew, places: Places, tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ Access = Literal["locked", "snapshot", "target", "look"]
 `snapshot`: as of this moment, while others go on. `target`: to be filled, alone. `look`: as a target, unchanged."""
 
 IDENTITY = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
+FOREIGN = "foreign"
+"""The key of `meta` that a trail has whose mover had not made it: see `Upkeep.is_foreign`."""
 PROGRESS = "move"
 """The key of `meta` that holds the progress of a move which is not finished."""
 
@@ -72,9 +74,13 @@ class Replica(Protocol):
         """Remove everything, in one transaction."""
         ...
 
-    def finish(self) -> None:
-        """Make all that is derived from the tables, and forget the progress, in one transaction. Durable when it
-        returns."""
+    def is_foreign(self) -> bool:
+        """See `Upkeep.is_foreign`."""
+        ...
+
+    def finish(self, *, foreign: bool) -> None:
+        """Make all that is derived from the tables, forget the progress, and mark a foreign trail as such, in one
+        transaction. Durable when it returns."""
         ...
 
     def key_file(self, trail_id: str) -> Path:

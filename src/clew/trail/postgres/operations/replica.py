@@ -13,7 +13,7 @@ import psycopg
 
 from clew.errors import StorageError
 from clew.trail.model.definitions import DEFINITIONS
-from clew.trail.move.replica import IDENTITY, PROGRESS, Access, MoveProgress, decode_progress, encode_progress
+from clew.trail.move.replica import FOREIGN, IDENTITY, PROGRESS, Access, MoveProgress, decode_progress, encode_progress
 from clew.trail.move.tables import META_KEYS, TABLES, MovedTable, OwnedRow, Row, select_sql
 from clew.trail.postgres.connection.failures import translated
 from clew.trail.postgres.connection.migration import is_current, migrate
@@ -196,7 +196,10 @@ class PostgresReplica:
             self._connection.execute("DELETE FROM meta WHERE key != 'trail'")
             self._connection.execute("UPDATE log SET head = 0, at = 0")
 
-    def finish(self) -> None:
+    def is_foreign(self) -> bool:
+        return self._value("SELECT 1 FROM meta WHERE key = %s", (FOREIGN,)) is not None
+
+    def finish(self, *, foreign: bool) -> None:
         with translated(self.place), self._connection.transaction():
             for statement in FINISH:
                 self._connection.execute(statement.encode())
@@ -205,6 +208,8 @@ class PostgresReplica:
                 writing = WriteTransaction(self._connection, None, now=0, wall=0, log=None, memo={}, careful=False)
                 index_vectors(writing, dimension)  # after the rows: the graph is then built at once
             self._connection.execute("DELETE FROM meta WHERE key = %s", (PROGRESS,))
+            if foreign:
+                self._remember(FOREIGN, "1")
         with translated(self.place):
             self._connection.execute("ANALYZE")
 
