@@ -92,7 +92,7 @@ class _Sender:
         raise NotImplementedError
 
     def _waiting(self) -> str:
-        """What waits while the address does not answer, as the end of a sentence."""
+        """The end of a message: the data that waits while the address does not answer."""
         raise NotImplementedError
 
     def _run(self) -> None:
@@ -111,7 +111,7 @@ class _Sender:
             _log.warning("telemetry has stopped: %s", type(error).__name__, exc_info=error)
 
     def _post(self, client: httpx2.Client, body: bytes) -> Outcome | None:
-        """What became of a body; None where it has to be sent again."""
+        """The outcome for a body; None where it has to be sent again."""
         packed = {"content-encoding": "gzip"} if self._settings.is_compressed else {}
         try:
             answer = client.post(self._url, content=gzip.compress(body) if packed else body, headers=packed)

@@ -49,7 +49,7 @@ class Replica(Protocol):
         ...
 
     def identity(self) -> str:
-        """What consent to the trail is given for: see `Upkeep.identity`."""
+        """The id that consent to the trail is given for: see `Upkeep.identity`."""
         ...
 
     def head(self) -> int:
