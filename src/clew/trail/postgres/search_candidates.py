@@ -23,7 +23,7 @@ from clew.trail.search.ranking import Floats, Weighed, length_exponent
 
 SMALL = 2_000
 """Up to this many records pass a filter, all of them are candidates."""
-COMPARED = 60_000
+COMPARED = 20_000
 """Up to this many records pass a filter, their vectors are compared one by one."""
 TEXT_CANDIDATES = 400
 VECTOR_CANDIDATES = 50
@@ -97,6 +97,11 @@ class CandidateQueries:
         sql = f"SELECT b.rid, b.version FROM breadcrumbs b WHERE {self._where} LIMIT {limit + 1}"
         return [(rid, version) for rid, version in self._reading.rows(sql, self._values)]
 
+    def _count_passing(self, limit: int) -> int:
+        """The number of records that pass the filter, at most one more than the limit."""
+        sql = f"SELECT 1 FROM breadcrumbs b WHERE {self._where} LIMIT {limit + 1}"
+        return int(self._reading.value(f"SELECT count(*) FROM ({sql}) p", self._values))
+
     def _add(self, sql: str, **values: Any) -> int:
         rows = self._reading.rows(sql, {**self._values, **values})
         self._found.update((row[0], row[1]) for row in rows)
@@ -156,14 +161,13 @@ class CandidateQueries:
         wanted = self._request.limit + VECTOR_CANDIDATES
         self._values["query"] = "[" + ",".join(map(repr, np.asarray(query, np.float64).tolist())) + "]"
         shown = f"vector_dims(v.vector) = {len(query)}"  # as the index has it
-        if self._is_filtered and len(passing := self._pass(COMPARED)) <= COMPARED:
-            versions = dict(passing)
-            nearest = self._reading.rows(
-                f"SELECT v.rid FROM vectors v WHERE v.rid = ANY (%(passing)s) AND {shown}"
-                f" ORDER BY v.vector <=> %(query)s::vector LIMIT {wanted}",
-                {"passing": list(versions), "query": self._values["query"]},
+        if self._is_filtered and self._count_passing(COMPARED) <= COMPARED:
+            passing = f"ARRAY (SELECT b.rid FROM breadcrumbs b WHERE {self._where})"
+            self._add(
+                "SELECT b.rid, b.version FROM (SELECT v.rid FROM vectors v"
+                f" WHERE v.rid = ANY ({passing}) AND {shown} ORDER BY v.vector <=> %(query)s::vector LIMIT {wanted}) n"
+                " JOIN breadcrumbs b ON b.rid = n.rid"
             )
-            self._found.update((rid, versions[rid]) for (rid,) in nearest)
             return
         kind = f"halfvec({len(query)})"
         ahead = str(min(1_000, max(NEAR_AT_LEAST, 2 * wanted)))
