@@ -11,7 +11,7 @@ SCALE  := $(patsubst %,tests/faults/test_%.py,server_faults run_ends scale postg
 RUNTIME := $(patsubst %,tests/skills/test_%.py,catalogue exposure exposure_edits exposure_store library library_prompts lru_cache prompt registry variables) \
 	$(patsubst %,tests/skills/sessions/test_%.py,agent_session explanations load_limits load_properties loads meta_tools tool_mapping triggered_skills)
 
-.PHONY: help run dist test faults faults-scale check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-scale bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle coverage-skills lock reference docs pictures clean
+.PHONY: help run dist test faults faults-scale check format trace bench bench-trail bench-ranking bench-discovery bench-catalog bench-skills bench-runtime bench-scale bench-team bench-guards bench-knowledge bench-asking bench-routing bench-idle simulate-scale coverage-skills lock reference docs pictures clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##|^[a-z-]+: +##' $(MAKEFILE_LIST) | sed -E 's/: *.*## */\t/' | expand -t 18
@@ -105,6 +105,9 @@ bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated
 
 bench-idle: $(STAMP) ## memory of idle sessions and open event streams, and whether each stream gets its event
 	@$(BIN)/python benchmarks/idle.py $(ARGS)
+
+simulate-scale: $(STAMP) ## where the next bottleneck of PostgreSQL and workers is, by a simulation that first reproduces measured points
+	@$(BIN)/python benchmarks/simulate_scale.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew
 	@$(BIN)/python tools/reference.py

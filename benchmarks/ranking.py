@@ -1,20 +1,25 @@
 """Ranking quality on real queries: the default ranking next to its single arms, plain fusion, RCRT's formula and
 SQLite's own FTS5. One trail for each catalogue, the same embedder, one setting for all.
 
-Usage: ranking.py [--data DIR] [--sets NAME,...] [--embedder wordllama|minilm] [--json FILE] [--every N]
+Usage: ranking.py [--data DIR] [--sets NAME,...] [--embedder wordllama|minilm] [--json FILE] [--every N] [--postgresql]
+
+With --postgresql the default ranking is measured on a PostgreSQL server too, and the run ends with 1 when a set differs
+by more than .01 from the embedded trail.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import math
 import re
 import sqlite3
 import sys
+import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +27,10 @@ from clew.access import Principal
 from clew.llm.embedders import open_embedder
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.query import SearchRequest
+from clew.trail.model.query import Ranking, SearchRequest
 from clew.trail.search.text import STOP, split_text
+from clew.trail.store import Trail
+from speed.scale_stage import Engines, running_engines
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"
 GROUPS = {
@@ -31,7 +38,11 @@ GROUPS = {
     "skills": ("skills_dev_corpus", "skills_dev", "skills_dev_distractors"),
     "memory": ("memory_dev_corpus", "memory_dev", None),
 }
-RANKINGS = ("text", "vector", "rrf", "rcrt", "default")
+RANKINGS: tuple[Ranking, ...] = ("text", "vector", "rrf", "rcrt", "default")
+EMBEDDED: Ranking = "default"
+ON_SERVER = "postgresql"
+MOST_APART = 0.01
+"""By how much the nDCG of a set may differ between the backends."""
 ME = Principal(owner_id="bench")
 Scores = dict[str, float]
 
@@ -40,10 +51,12 @@ def main() -> None:
     arguments = parse_arguments()
     if not arguments.data.is_dir():
         sys.exit(f"no benchmark data in {arguments.data}: nothing measured")
-    table = asyncio.run(measure(arguments))
+    with engines_for(arguments) as engines:
+        table = asyncio.run(measure(arguments, engines))
     show(table)
     if arguments.json:
         arguments.json.write_text(json.dumps(table, indent=1))
+    sys.exit(any(apart > MOST_APART for apart in differences(table).values()))
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -53,10 +66,23 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--embedder", default="wordllama")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--every", type=int, default=1, help="use each N-th query only")
+    parser.add_argument("--postgresql", action="store_true", help="compare with a trail on PostgreSQL")
     return parser.parse_args()
 
 
-async def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+@contextlib.contextmanager
+def engines_for(arguments: argparse.Namespace) -> Iterator[Engines | None]:
+    """A PostgreSQL server where one is asked for."""
+    if not arguments.postgresql:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="clew-ranking-") as folder:
+        Path(folder).chmod(0o711)  # the server runs as another user
+        with running_engines(Path(folder)) as engines:
+            yield engines
+
+
+async def measure(arguments: argparse.Namespace, engines: Engines | None = None) -> list[dict[str, Any]]:
     only = set(filter(None, arguments.sets.split(",")))
     table = []
     for group, (corpus_file, query_file, more) in GROUPS.items():
@@ -67,7 +93,7 @@ async def measure(arguments: argparse.Namespace) -> list[dict[str, Any]]:
                 continue
             documents = [*(row for row in corpus if row["set"] == name), *distractors]
             asked = [query for query in queries if query["set"] == name][:: arguments.every]
-            for ranking, scores in (await measure_set(documents, asked, arguments.embedder)).items():
+            for ranking, scores in (await measure_set(documents, asked, arguments.embedder, engines)).items():
                 table.append({"group": group, "set": name, "records": len(documents), "ranking": ranking, **scores})
             print(f"{name}: {len(documents)} records, {len(asked)} queries", file=sys.stderr, flush=True)
     return table
@@ -78,34 +104,59 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 async def measure_set(
-    documents: Sequence[dict[str, Any]], queries: Sequence[dict[str, Any]], embedder: str
+    documents: Sequence[dict[str, Any]],
+    queries: Sequence[dict[str, Any]],
+    embedder: str,
+    engines: Engines | None = None,
 ) -> dict[str, Scores]:
-    trail = await open_trail("sqlite://:memory:", embedder=open_embedder(embedder))
-    try:
-        drafts = [
-            Draft(
-                title=row["name"][:2000],
-                context={"description": row.get("description") or "", "content": row.get("content") or ""},
-                tags=[f"doc:{at}"],
-            )
-            for at, row in enumerate(documents)
-        ]
-        for first in range(0, len(drafts), 1000):
-            await trail.records.create_many(drafts[first : first + 1000], by=ME)
-        results = {
-            "fts5": mean([score(found, query) for found, query in zip(fts5(documents, queries), queries, strict=True)])
-        }
+    results = {
+        "fts5": mean([score(found, query) for found, query in zip(fts5(documents, queries), queries, strict=True)])
+    }
+    async with contextlib.AsyncExitStack() as stack:
+        trail = await open_trail("sqlite://:memory:", embedder=open_embedder(embedder))
+        stack.push_async_callback(trail.close)
+        await fill(trail, documents)
         for ranking in RANKINGS:
-            scores, began = [], time.perf_counter()
-            for query in queries:
-                request = SearchRequest(text=query["query"], limit=10, ranking=ranking)
-                hits = (await trail.index.search(request, by=ME)).hits
-                ranked = [documents[int(hit.breadcrumb.tags[0][4:])]["id"] for hit in hits]
-                scores.append(score(ranked, query))
-            results[ranking] = {**mean(scores), "ms": (time.perf_counter() - began) / len(queries) * 1000}
-        return results
-    finally:
-        await trail.close()
+            results[ranking] = await ask_all(trail, documents, queries, ranking)
+        if engines is not None:
+            server = await open_trail(engines.make_database(), embedder=open_embedder(embedder))
+            stack.push_async_callback(server.close)
+            await fill(server, documents)
+            await server.index.warm()
+            results[ON_SERVER] = await ask_all(server, documents, queries, EMBEDDED)
+    return results
+
+
+async def fill(trail: Trail, documents: Sequence[dict[str, Any]]) -> None:
+    drafts = [
+        Draft(
+            title=row["name"][:2000],
+            context={"description": row.get("description") or "", "content": row.get("content") or ""},
+            tags=[f"doc:{at}"],
+        )
+        for at, row in enumerate(documents)
+    ]
+    for first in range(0, len(drafts), 1000):
+        await trail.records.create_many(drafts[first : first + 1000], by=ME)
+
+
+async def ask_all(
+    trail: Trail, documents: Sequence[dict[str, Any]], queries: Sequence[dict[str, Any]], ranking: Ranking
+) -> Scores:
+    """The mean scores of a ranking, and its milliseconds a question."""
+    scores, began = [], time.perf_counter()
+    for query in queries:
+        request = SearchRequest(text=query["query"], limit=10, ranking=ranking)
+        hits = (await trail.index.search(request, by=ME)).hits
+        ranked = [documents[int(hit.breadcrumb.tags[0][4:])]["id"] for hit in hits]
+        scores.append(score(ranked, query))
+    return {**mean(scores), "ms": (time.perf_counter() - began) / len(queries) * 1000}
+
+
+def differences(table: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """By how much the nDCG of each set differs on PostgreSQL; empty where it was not measured there."""
+    found = {(row["set"], row["ranking"]): row["ndcg"] for row in table}
+    return {name: abs(ndcg - found[name, EMBEDDED]) for (name, ranking), ndcg in found.items() if ranking == ON_SERVER}
 
 
 def fts5(documents: Sequence[dict[str, Any]], queries: Sequence[dict[str, Any]]) -> list[list[str]]:
@@ -152,7 +203,7 @@ def mean(scores: Sequence[Scores]) -> Scores:
 
 def show(table: Sequence[dict[str, Any]]) -> None:
     """nDCG@10 a set, and the mean of each group."""
-    rankings = ["fts5", *RANKINGS]
+    rankings = list(dict.fromkeys(row["ranking"] for row in table))
     print("| set | records | " + " | ".join(rankings) + " | ms/query |")
     print("|---|---|" + "---|" * (len(rankings) + 1))
     for group in GROUPS:

@@ -1,5 +1,6 @@
 """A trail on PostgreSQL beside DBOS and LangGraph (durable steps), a bare psycopg script (creates) and LanceDB
-(search); wake-ups of other processes with NATS and without; and how throughput grows with workers, in one run.
+(search); wake-ups of other processes with NATS and without; how throughput grows with workers; and what partitions, a
+replica and several logs would bring, in one run.
 
 Usage: scale.py [--only NAME,...] [--without NAME,...] [--records N,...] [--rounds N] [--quick] [--json FILE]
 [--scratch DIR]
@@ -16,7 +17,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from speed import scale_creates, scale_search, scale_steps, scale_wakeups
+from speed import scale_creates, scale_growth, scale_search, scale_steps, scale_wakeups
 from speed.report import Finding, Promise
 from speed.running import run, some_of
 from speed.scale_stage import Engines, ScaleSettings, running_engines
@@ -27,6 +28,7 @@ MEASURES: dict[str, Callable[[Engines, ScaleSettings], Awaitable[list[Finding]]]
     "wakeups": scale_wakeups.measure,
     "creates": scale_creates.measure,
     "search": scale_search.measure,
+    "growth": scale_growth.measure,
 }
 PEERS = ("dbos", "langgraph", "lancedb")
 RESULTS = Path(__file__).parent / "results" / "scale.json"

@@ -7,10 +7,14 @@ from typing import Any
 import httpx
 import pytest
 
+from clew.access import Principal
 from clew.adapters.rest.advice import advise
 from clew.adapters.rest.app import OPERATIONS
 from clew.adapters.rest.openapi import statuses_of
 from clew.errors import ClewError
+from clew.trail import open_trail
+from clew.trail.model.breadcrumb import Draft
+from tests.servers import Served
 
 UNKNOWN = "0198c0de-0000-7000-8000-00000000ffff"
 NOTE = {"title": "t", "context": {}}
@@ -190,3 +194,19 @@ async def test_a_tag_that_places_tools_is_refused(http: httpx.AsyncClient) -> No
     )
     assert [each.status_code for each in answers] == [422] * 3
     assert all("worker-place: is set by Clew only" in each.json()["error"]["message"] for each in answers)
+
+
+async def test_an_update_may_send_back_the_place_that_clew_has_set(
+    server: Served, http: httpx.AsyncClient, owner: str
+) -> None:
+    trail = await open_trail(f"sqlite://{server.folder}/trail.db")
+    try:
+        draft = Draft(title="t", context={}, tags=["worker-place:shop"])
+        made = await trail.records.create(draft, by=Principal(owner_id=owner, agent_id="clew"))
+    finally:
+        await trail.close()
+    tags, path = ["worker-place:shop", "topic:new"], f"/breadcrumbs/{made.id}"
+    kept = await http.patch(path, json={"tags": tags}, headers={"If-Match": '"1"'})
+    assert (kept.status_code, kept.json().get("tags")) == (200, tags)
+    other = await http.patch(path, json={"tags": ["worker-place:other"]}, headers={"If-Match": '"2"'})
+    assert other.status_code == 422

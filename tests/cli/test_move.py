@@ -6,10 +6,13 @@ import asyncio
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import apsw
+import msgspec
 import psycopg
 import pytest
 
@@ -20,7 +23,7 @@ from clew.llm import open_embedder
 from clew.trail import open_replica, open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.move.tables import TABLES
-from clew.trail.ownership import Ownership
+from clew.trail.ownership import Ownership, open_owned
 from clew.trail.postgres.operations.replica import DERIVED as POSTGRES_DERIVED
 from clew.trail.sqlite.replica import DERIVED as SQLITE_DERIVED
 from clew.trail.store import Trail
@@ -301,6 +304,70 @@ def test_a_moved_trail_belongs_to_the_user_as_before(clew: Clew, folder: Path, p
     on(f"sqlite://{other}/trail.db", fill)
     foreign = clew("trail", "move", str(other), str(folder.parent / "third.db"))
     assert "before you agree to it: `clew trust`" in foreign.err
+
+
+def test_a_foreign_trail_on_a_server_needs_consent_as_a_file_does(clew: Clew, folder: Path, places: Places) -> None:
+    other = folder.parent / "other" / ".clew"
+    other.mkdir(parents=True)
+    on(f"sqlite://{other}/trail.db", fill)
+
+    def holds(server: str) -> bool:
+        async def look() -> bool:
+            config = msgspec.structs.replace(read_config(folder), trail=server)
+            trail, ownership = await open_owned(config, lambda: open_trail(config.trail_url))
+            try:
+                return await ownership.holds()
+            finally:
+                await trail.close()
+
+        return asyncio.run(look())
+
+    server, mine, further = places("postgres"), places("postgres"), places("postgres")
+    moved = clew("trail", "move", str(other), server)
+    assert (moved.code, "before you agree to it: `clew trust`" in moved.err) == (0, True)
+    assert not holds(server)
+    assert clew("trail", "move", server, further).code == 0
+    assert not holds(further)
+    assert clew("trail", "move", "--mine", str(other), mine).code == 0
+    assert holds(mine)
+    on(server, lambda trail: trail.upkeep.adopt())
+    assert holds(server)
+
+
+def test_an_old_source_is_moved_and_stays_as_old_as_it_was(clew: Clew, places: Places, tmp_path: Path) -> None:
+    source, steps = tmp_path / "old.db", sorted(files("clew.trail.sqlite").joinpath("migrations").iterdir(), key=str)
+    with closing(apsw.Connection(str(source))) as connection:
+        connection.execute("PRAGMA journal_mode=WAL").fetchall()
+        for step in steps[:-1]:
+            connection.execute(step.read_text(encoding="utf-8"))
+        connection.execute(f"PRAGMA user_version={len(steps) - 1}")
+
+    def version() -> int:
+        with closing(apsw.Connection(str(source))) as connection:
+            return int(connection.execute("PRAGMA user_version").get)
+
+    assert clew("trail", "move", str(source), str(tmp_path / "new.db"), "--dry-run").code == 0
+    assert version() == len(steps) - 1
+    for target in (f"sqlite://{tmp_path}/new.db", places("postgres")):
+        done = clew("trail", "move", str(source), target)
+        assert done.code == 0, done.err
+        assert version() == len(steps) - 1
+        assert on(target, lambda trail: trail.upkeep.check()) == []
+
+
+def test_a_look_at_an_empty_database_makes_no_tables_there(clew: Clew, databases: Callable[[], str]) -> None:
+    source = databases()
+    with psycopg.connect(source, autocommit=True) as connection:
+        connection.execute("CREATE SCHEMA bare")
+    empty = f"{source}?options=-csearch_path%3Dbare,public"
+    try:
+        assert clew("trail", "move", empty, "new.db", "--dry-run").code == 0
+        with psycopg.connect(source) as connection:
+            row = connection.execute("SELECT count(*) FROM pg_class WHERE relnamespace = 'bare'::regnamespace")
+            assert row.fetchone() == (0,)
+    finally:
+        with psycopg.connect(source, autocommit=True) as connection:
+            connection.execute("DROP SCHEMA bare CASCADE")
 
 
 def test_rows_of_earlier_versions_are_moved(clew: Clew, places: Places) -> None:

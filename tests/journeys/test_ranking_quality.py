@@ -16,7 +16,8 @@ RANKING = Path(__file__).parents[2] / "benchmarks" / "ranking.py"
 
 
 @pytest.fixture
-def ranking() -> ModuleType:
+def ranking(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(RANKING.parent)
     spec = importlib.util.spec_from_file_location("bench_ranking", RANKING)
     assert spec is not None
     assert spec.loader is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -112,6 +113,50 @@ def test_the_last_spans_are_sent_at_the_end() -> None:
         with exporting(settings_for(address, delay=600.0), Metrics()) as add:
             add(span(1))
         assert [each.name for each in collector.spans] == ["span 1"]
+
+
+def test_metrics_that_nobody_takes_hold_back_no_spans() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent, collecting() as (collector, address):
+        # it accepts connections, and says nothing
+        nobody = f"http://127.0.0.1:{silent.getsockname()[1]}/v1/metrics"
+        settings = settings_for(address, metrics=nobody, metrics_every=0.01, timeout=600.0)
+        with exporting(settings, Metrics()) as add:
+            connection, _ = silent.accept()
+            with connection:
+                add(span(1))
+                collector.until(lambda: collector.spans, "the span arrives")
+
+
+def test_an_address_without_metrics_is_told_of_once_while_spans_arrive(caplog: pytest.LogCaptureFixture) -> None:
+    with collecting() as (spans, to_spans), collecting() as (numbers, to_numbers):
+        numbers.status = 404
+        settings = settings_for(to_spans, metrics=f"{to_numbers}/v1/metrics", metrics_every=0.01)
+        with caplog.at_level(logging.WARNING), exporting(settings, Metrics()) as add:
+            for number in range(1, 4):
+                before = numbers.refused
+                numbers.until(lambda before=before: numbers.refused > before, "metrics are refused")  # type: ignore[misc]
+                add(span(number))
+                spans.until(lambda number=number: len(spans.spans) == number, "the span arrives")  # type: ignore[misc]
+            before = numbers.refused
+            numbers.until(lambda: numbers.refused > before + 1, "metrics are refused again")
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 1
+    assert "refuses what is sent with 404" in told[0]
+
+
+def test_a_header_that_http_cannot_carry_is_left_out_and_spans_arrive() -> None:
+    with collecting() as (collector, address):
+        settings = read_telemetry(
+            {
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": f"{address}/v1/traces",
+                "OTEL_EXPORTER_OTLP_HEADERS": "x-team=Zürich,x-key=k,x-two=a%0Ab,na me=1",
+            }
+        )
+        with exporting(settings, Metrics()) as add:
+            add(span(1))
+            collector.until(lambda: collector.spans, "the span arrives")
+    assert collector.headers[0]["x-key"] == "k"
+    assert settings.problems == ("OTEL_EXPORTER_OTLP_HEADERS has a header that is not plain ASCII, which is left out",)
 
 
 @pytest.mark.req("RCR-54")

@@ -1,5 +1,5 @@
-"""The thread that sends spans and metrics to a collector. Adding a span costs a microsecond and never waits; what does
-not fit into the queue is dropped and counted."""
+"""The threads that send spans and metrics to a collector, one for each address: neither waits for the other. Adding a
+span costs a microsecond and never waits; what does not fit into the queue is dropped and counted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Mapping
 from importlib import metadata
 from ssl import create_default_context
-from typing import Any
+from typing import Any, Literal
 
 import httpx2
 
@@ -32,6 +32,8 @@ _LATER = frozenset({408, 429, 502, 503, 504})
 """Answers after which the same spans may be sent again."""
 _HEADERS = {"content-type": "application/x-protobuf", "user-agent": "clew"}
 
+Outcome = Literal["exported", "refused"]
+
 _log = logging.getLogger(__name__)
 
 
@@ -41,25 +43,110 @@ class OtlpExporter:
     def __init__(
         self, settings: TelemetrySettings, resource: Mapping[str, AttributeValue], metrics: Metrics, clock: Clock
     ) -> None:
+        self._spans = _SpanSender(settings, resource, metrics) if settings.traces else None
+        numbers = _MetricsSender(settings, resource, metrics, clock) if settings.metrics else None
+        self._senders = [each for each in (self._spans, numbers) if each is not None]
+
+    def start(self) -> None:
+        for sender in self._senders:
+            sender.start()
+
+    def add(self, span: FinishedSpan) -> None:
+        """Queue a span, or drop it when too many wait. To be called in one thread."""
+        if self._spans is not None:
+            self._spans.add(span)
+
+    def close(self) -> None:
+        """Send what waits, for a moment; the rest is dropped. Blocks for some seconds at most."""
+        for sender in self._senders:
+            sender.end()
+        deadline = time.monotonic() + 2 * FLUSH_SECONDS
+        for sender in self._senders:
+            sender.join(deadline - time.monotonic())
+
+
+class _Sender:
+    """A thread that sends to one address, and leaves it alone for a while when it does not answer."""
+
+    def __init__(self, settings: TelemetrySettings, url: str, every: float) -> None:
         self._settings = settings
-        self._resource = resource
-        self._metrics = metrics
-        self._clock = clock
-        self._began = to_micros(clock.now()) * 1_000
-        self._queue: deque[FinishedSpan] = deque()
+        self._url = url
+        self._every = every
         self._wake, self._closing = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="telemetry", daemon=True)
         self._pause = FIRST_PAUSE
-        self._retry_at = self._metrics_at = time.monotonic()
         self._is_down = False
 
     def start(self) -> None:
         self._thread.start()
 
+    def end(self) -> None:
+        self._closing.set()
+        self._wake.set()
+
+    def join(self, seconds: float) -> None:
+        self._thread.join(max(0.0, seconds))
+
+    def _send_due(self, client: httpx2.Client) -> bool:
+        """Send what there is; False where it has to be sent again later."""
+        raise NotImplementedError
+
+    def _waiting(self) -> str:
+        """The end of a message: the data that waits while the address does not answer."""
+        raise NotImplementedError
+
+    def _run(self) -> None:
+        try:
+            with httpx2.Client(**_client_options(self._settings)) as client:
+                while not self._closing.is_set():
+                    if self._send_due(client):
+                        self._wake.wait(self._every)
+                        self._wake.clear()
+                    else:
+                        self._closing.wait(self._pause)
+                        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+                client.timeout = httpx2.Timeout(FLUSH_SECONDS)
+                self._send_due(client)
+        except Exception as error:  # the end of telemetry is not the end of the process
+            _log.warning("telemetry has stopped: %s", type(error).__name__, exc_info=error)
+
+    def _post(self, client: httpx2.Client, body: bytes) -> Outcome | None:
+        """The outcome for a body; None where it has to be sent again."""
+        packed = {"content-encoding": "gzip"} if self._settings.is_compressed else {}
+        try:
+            answer = client.post(self._url, content=gzip.compress(body) if packed else body, headers=packed)
+        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
+            self._tell(f"does not answer ({str(error) or type(error).__name__}); {self._waiting()}")
+            return None
+        if answer.status_code in _LATER:
+            self._tell(f"does not answer (it answers {answer.status_code}); {self._waiting()}")
+            return None
+        self._pause = FIRST_PAUSE
+        if answer.is_success:
+            if self._is_down:
+                _log.warning("the telemetry collector at %s answers again", mask_secrets(self._url))
+            self._is_down = False
+            return "exported"
+        self._tell(f"refuses what is sent with {answer.status_code}")
+        return "refused"
+
+    def _tell(self, what: str) -> None:
+        """One line for each outage."""
+        if not self._is_down:
+            _log.warning("the telemetry collector at %s %s", mask_secrets(self._url), mask_secrets(what))
+        self._is_down = True
+
+
+class _SpanSender(_Sender):
+    """Sends the spans of a queue."""
+
+    def __init__(self, settings: TelemetrySettings, resource: Mapping[str, AttributeValue], metrics: Metrics) -> None:
+        super().__init__(settings, settings.traces, settings.delay)
+        self._resource = resource
+        self._metrics = metrics
+        self._queue: deque[FinishedSpan] = deque()
+
     def add(self, span: FinishedSpan) -> None:
-        """Queue a span, or drop it when too many wait. To be called in one thread."""
-        if not self._settings.traces:
-            return
         if self._closing.is_set() or len(self._queue) >= self._settings.queue:
             self._metrics.record_spans("dropped")
             return
@@ -67,85 +154,51 @@ class OtlpExporter:
         if len(self._queue) >= self._settings.batch:
             self._wake.set()
 
-    def close(self) -> None:
-        """Send what waits, for a moment; the rest is dropped. Blocks for some seconds at most."""
-        self._closing.set()
-        self._wake.set()
-        self._thread.join(2 * FLUSH_SECONDS)
+    def join(self, seconds: float) -> None:
+        super().join(seconds)
         if self._queue:
             self._metrics.record_spans("dropped", len(self._queue))
 
-    # -- in the thread ------------------------------------------------------------------------------------
+    def _send_due(self, client: httpx2.Client) -> bool:
+        from clew.telemetry.otlp import encode_spans  # of the extra `otel`
 
-    def _run(self) -> None:
-        settings = self._settings
-        try:
-            with httpx2.Client(**_client_options(settings)) as client:
-                while not self._closing.is_set():
-                    self._send_due(client)
-                    self._wake.wait(settings.delay)
-                    self._wake.clear()
-                client.timeout = httpx2.Timeout(FLUSH_SECONDS)
-                self._retry_at = self._metrics_at = 0.0
-                self._send_due(client)
-        except Exception as error:  # the end of telemetry is not the end of the process
-            _log.warning("telemetry has stopped: %s", type(error).__name__, exc_info=error)
-
-    def _send_due(self, client: httpx2.Client) -> None:
-        from clew.telemetry.otlp import encode_metrics, encode_spans  # of the extra `otel`
-
-        now, settings = time.monotonic(), self._settings
-        if now < self._retry_at:
-            return
-        if settings.metrics and now >= self._metrics_at:
-            body = encode_metrics(
-                self._metrics.series(), self._resource, self._began, to_micros(self._clock.now()) * 1_000
-            )
-            if not self._post(client, settings.metrics, body):
-                return
-            self._metrics_at = now + settings.metrics_every
         while self._queue:
-            batch = [self._queue[at] for at in range(min(settings.batch, len(self._queue)))]
-            sent = self._post(client, settings.traces, encode_spans(batch, self._resource), spans=len(batch))
-            if not sent:
-                return
+            batch = [self._queue[at] for at in range(min(self._settings.batch, len(self._queue)))]
+            outcome = self._post(client, encode_spans(batch, self._resource))
+            if outcome is None:
+                return False
+            self._metrics.record_spans(outcome, len(batch))
             for _ in batch:
                 self._queue.popleft()
-
-    def _post(self, client: httpx2.Client, url: str, body: bytes, spans: int = 0) -> bool:
-        """Whether a body is done with: it was taken, or will never be."""
-        packed = {"content-encoding": "gzip"} if self._settings.is_compressed else {}
-        try:
-            answer = client.post(url, content=gzip.compress(body) if packed else body, headers=packed)
-        except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            return self._wait(url, str(error) or type(error).__name__)
-        if answer.status_code in _LATER:
-            return self._wait(url, f"it answers {answer.status_code}")
-        if answer.is_success:
-            self._note_answer(url)
-            self._metrics.record_spans("exported", spans) if spans else None
-            return True
-        self._tell(url, f"refuses what is sent with {answer.status_code}")
-        self._metrics.record_spans("refused", spans) if spans else None
         return True
 
-    def _wait(self, url: str, why: str) -> bool:
-        """Leave the collector alone for a while; what it would have got stays in the queue."""
-        self._tell(url, f"does not answer ({why}); up to {self._settings.queue:,} spans wait")
-        self._retry_at = time.monotonic() + self._pause
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
-        return False
+    def _waiting(self) -> str:
+        return f"up to {self._settings.queue:,} spans wait"
 
-    def _tell(self, url: str, what: str) -> None:
-        """One line for each outage."""
-        if not self._is_down:
-            _log.warning("the telemetry collector at %s %s", mask_secrets(url), mask_secrets(what))
-        self._is_down = True
 
-    def _note_answer(self, url: str) -> None:
-        if self._is_down:
-            _log.warning("the telemetry collector at %s answers again", mask_secrets(url))
-        self._is_down, self._pause = False, FIRST_PAUSE
+class _MetricsSender(_Sender):
+    """Sends the numbers of the process as they are."""
+
+    def __init__(
+        self, settings: TelemetrySettings, resource: Mapping[str, AttributeValue], metrics: Metrics, clock: Clock
+    ) -> None:
+        super().__init__(settings, settings.metrics, settings.metrics_every)
+        self._resource = resource
+        self._metrics = metrics
+        self._clock = clock
+        self._began = self._now()
+
+    def _now(self) -> int:
+        return to_micros(self._clock.now()) * 1_000
+
+    def _send_due(self, client: httpx2.Client) -> bool:
+        from clew.telemetry.otlp import encode_metrics  # of the extra `otel`
+
+        body = encode_metrics(self._metrics.series(), self._resource, self._began, self._now())
+        return self._post(client, body) is not None
+
+    def _waiting(self) -> str:
+        return "metrics are sent when it does"
 
 
 async def try_collector(settings: TelemetrySettings, url: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
@@ -10,6 +11,8 @@ from clew.trail.work.trace_context import TraceContext
 
 _PREFIX = "OTEL_EXPORTER_OTLP_"
 PROTOCOL = "http/protobuf"
+_NAME, _VALUE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+"), re.compile(r"[ -~\t]*")
+"""What HTTP allows in a header."""
 _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
 
@@ -59,7 +62,7 @@ def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
     return TelemetrySettings(
         traces=traces,
         metrics=metrics,
-        headers={key.lower(): value for key, value in read.pairs(f"{_PREFIX}HEADERS").items()},
+        headers=read.headers(f"{_PREFIX}HEADERS"),
         timeout=read.number(f"{_PREFIX}TIMEOUT", 10_000, least=1) / 1_000,
         is_compressed=read.text(f"{_PREFIX}COMPRESSION") == "gzip",
         certificate=read.text(f"{_PREFIX}CERTIFICATE"),
@@ -104,6 +107,14 @@ class _VariableReader:
                 continue
             found[unquote(key.strip())] = unquote(value.strip())
         return found
+
+    def headers(self, name: str) -> dict[str, str]:
+        """The pairs of a list that HTTP can carry, with their names in small letters."""
+        found = {key.lower(): value for key, value in self.pairs(name).items()}
+        usable = {key: value for key, value in found.items() if _NAME.fullmatch(key) and _VALUE.fullmatch(value)}
+        if len(usable) < len(found):
+            self.problems.append(f"{name} has a header that is not plain ASCII, which is left out")
+        return usable
 
     def address(self, signal: str, path: str) -> str:
         """The address for a signal; empty where it is off."""

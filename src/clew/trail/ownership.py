@@ -47,10 +47,7 @@ class Ownership:
         """Whether things may run here. Raises ConfigError where the file of what is trusted cannot be used."""
         if self._is_made:
             return True
-        wish = await self._bare_wish()
-        with contextlib.suppress(ReadOnly):  # then nobody can be at making one
-            return await asyncio.to_thread(Trust.open().holds_once_made, wish)
-        return False
+        return await _is_granted(await self._bare_wish())
 
     async def require(self) -> None:
         """Raises ConfigError unless things may run here."""
@@ -97,16 +94,7 @@ class Ownership:
             self.problem = str(error)
 
     async def _bare_wish(self) -> Wish:
-        file, place = self._config.trail_file, _place(self._config)
-        is_inside = file is not None and file.absolute().parent == self._config.folder.absolute()
-        whole = os.fsencode(os.path.realpath(file) if file is not None else place)
-        identity = await self._trail.upkeep.identity()
-        return Wish(
-            folder=real_folder(self._config.folder.absolute().parent),
-            kind=KIND,
-            name=printable(file.name if file is not None and is_inside else place).strip() or "''",
-            digest=digest_parts([whole, identity.encode("utf-8", "backslashreplace")]),
-        )
+        return _wish_for(self._config, await self._trail.upkeep.identity())
 
     async def _summary(self, by: Principal) -> str:
         flow = await self._flow(by)
@@ -169,11 +157,12 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
 
 async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
     """Open a trail in memory, or on a server. A trail on a server belongs to the user who named it in the environment
-    or by a flag, so that all workers of a team may use it. One that a folder's config.toml names belongs to the user
-    only if nothing was ever written to it."""
+    or by a flag, so that all workers of a team may use it, unless it was moved there by somebody who had not made it
+    and nobody has agreed to it. One that a folder's config.toml names belongs to the user only if nothing was ever
+    written to it."""
     trail = await opening()
     if "trail" not in config.from_file:
-        return trail, Ownership(trail, config, is_made=True)
+        return trail, Ownership(trail, config, is_made=not await trail.upkeep.is_foreign())
     if await trail.log.head() > 0:
         return trail, Ownership(trail, config, is_made=False)
     ownership = Ownership(trail, config, is_made=True)
@@ -181,16 +170,10 @@ async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Tra
     return trail, ownership
 
 
-async def is_own(config: Config) -> bool:
-    """Whether the user made the trail of a configuration, or agreed to it. One on a server, whose address the user has
-    typed, is the user's."""
-    if config.trail_file is None:
-        return True
-    trail = await open_trail(config.trail_url)
-    try:
-        return await Ownership(trail, config, is_made=False).holds()
-    finally:
-        await trail.close()
+async def is_own(config: Config, identity: str) -> bool:
+    """Whether the user made the trail of a configuration, which has this identity, or agreed to it. One on a server,
+    whose address the user has typed, is the user's."""
+    return config.trail_file is None or await _is_granted(_wish_for(config, identity))
 
 
 async def remember_moved(config: Config) -> bool:
@@ -203,6 +186,25 @@ async def remember_moved(config: Config) -> bool:
         return not ownership.problem
     finally:
         await trail.close()
+
+
+async def _is_granted(wish: Wish) -> bool:
+    with contextlib.suppress(ReadOnly):  # then nobody can be at making one
+        return await asyncio.to_thread(Trust.open().holds_once_made, wish)
+    return False
+
+
+def _wish_for(config: Config, identity: str) -> Wish:
+    """The wish for consent to a trail, without its contents."""
+    file, place = config.trail_file, _place(config)
+    is_inside = file is not None and file.absolute().parent == config.folder.absolute()
+    whole = os.fsencode(os.path.realpath(file) if file is not None else place)
+    return Wish(
+        folder=real_folder(config.folder.absolute().parent),
+        kind=KIND,
+        name=printable(file.name if file is not None and is_inside else place).strip() or "''",
+        digest=digest_parts([whole, identity.encode("utf-8", "backslashreplace")]),
+    )
 
 
 def _place(config: Config) -> str:

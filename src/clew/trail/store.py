@@ -347,6 +347,10 @@ class Upkeep(Protocol):
         """An id that no other trail has: random, made with the trail, and made anew by `adopt`."""
         ...
 
+    async def is_foreign(self) -> bool:
+        """Whether the trail was moved here by a user who had not made it, and nobody has adopted it since."""
+        ...
+
     async def adopt(self) -> str:
         """Begin anew on a trail of somebody else, in one transaction: it gets a new identity, which is returned; what
         waits for consumers of any owner is dropped, and none that begins later begins before this. Breadcrumbs and

@@ -37,6 +37,9 @@ async def move(
     /,
     *,
     dry_run: Annotated[bool, Parameter(help="Say what would be moved, and change nothing.")] = False,
+    mine: Annotated[
+        bool, Parameter(help="You made the trail, on another machine or as a backup: things may run on it.")
+    ] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
@@ -45,7 +48,8 @@ async def move(
     All owners are moved, with versions, events, pending work, vectors and secrets; `--owner` and `--scopes` do not
     matter. End all processes that use the trail first. The old trail stays as it is. A move that was interrupted goes
     on where it was when it is run again. Both places are compared by counts and checksums before the new one can be
-    used. Give the password in PGPASSWORD or ~/.pgpass.
+    used. Give the password in PGPASSWORD or ~/.pgpass. On a trail that you did not make nothing runs before you agree
+    to it with `clew trust`, unless you say --mine.
 
         clew trail move .clew/trail.db postgresql://clew@db.example/trail
         clew trail move postgresql://clew@db.example/trail moved.db --dry-run
@@ -60,9 +64,10 @@ async def move(
     if dry_run:
         return await _show_plan(addresses, json=json)
     async with _opened(addresses[0], "locked") as old, _opened(addresses[1], "target") as new:
+        is_mine = mine or await _is_mine(old, configs[0])
         with progress("Moving") as shown:
-            report = await move_trail(old, new, _teller(shown))
-    is_known = await is_own(configs[0]) and await remember_moved(configs[1])
+            report = await move_trail(old, new, _teller(shown), foreign=not is_mine)
+    is_known = is_mine and await remember_moved(configs[1])
     if json:
         print_json(report)
         return 0
@@ -123,6 +128,11 @@ async def _opened(address: str, access: Access) -> AsyncIterator[Replica]:
         yield replica
     finally:
         await asyncio.to_thread(replica.close)
+
+
+async def _is_mine(replica: Replica, config: Config) -> bool:
+    is_foreign, identity = await asyncio.to_thread(lambda: (replica.is_foreign(), replica.identity()))
+    return not is_foreign and await is_own(config, identity)
 
 
 def _address(given: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import msgspec
@@ -66,8 +67,9 @@ async def plan_move(source: Replica, target: Replica) -> MovePlan:
     return await asyncio.to_thread(_plan, source, target)
 
 
-async def move_trail(source: Replica, target: Replica, tell: Tell) -> MoveReport:
-    """Copy a trail to a place that is empty, or that holds the beginning of an earlier attempt.
+async def move_trail(source: Replica, target: Replica, tell: Tell, *, foreign: bool = False) -> MoveReport:
+    """Copy a trail to a place that is empty, or that holds the beginning of an earlier attempt. A trail that is
+    `foreign` to the user is marked as such.
 
     Returns when all tables are equal by counts and checksums of every owner, and the target can be used. A target that
     holds the same trail already is only compared. Raises StorageError for a target with other content, a missing or
@@ -88,7 +90,7 @@ async def move_trail(source: Replica, target: Replica, tell: Tell) -> MoveReport
     if difference:
         raise StorageError(f"{target.place} differs from {source.place}: {difference}", hint=_advice(plan.state))
     if plan.state != "same":
-        await asyncio.to_thread(target.finish)
+        await asyncio.to_thread(partial(target.finish, foreign=foreign))
     return MoveReport(
         source=source.place,
         target=target.place,

@@ -17,6 +17,9 @@ Access = Literal["locked", "snapshot", "target", "look"]
 """How a replica is opened. `locked`: no other process may have it open, and none can write until it is closed.
 `snapshot`: as of this moment, while others go on. `target`: to be filled, alone. `look`: as a target, unchanged."""
 
+IDENTITY = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
+FOREIGN = "foreign"
+"""The key of `meta` that a trail has whose mover had not made it: see `Upkeep.is_foreign`."""
 PROGRESS = "move"
 """The key of `meta` that holds the progress of a move which is not finished."""
 
@@ -45,6 +48,10 @@ class Replica(Protocol):
         """The id that was made with the trail."""
         ...
 
+    def identity(self) -> str:
+        """The id that consent to the trail is given for: see `Upkeep.identity`."""
+        ...
+
     def head(self) -> int:
         """The number of the newest event."""
         ...
@@ -67,9 +74,13 @@ class Replica(Protocol):
         """Remove everything, in one transaction."""
         ...
 
-    def finish(self) -> None:
-        """Make all that is derived from the tables, and forget the progress, in one transaction. Durable when it
-        returns."""
+    def is_foreign(self) -> bool:
+        """See `Upkeep.is_foreign`."""
+        ...
+
+    def finish(self, *, foreign: bool) -> None:
+        """Make all that is derived from the tables, forget the progress, and mark a foreign trail as such, in one
+        transaction. Durable when it returns."""
         ...
 
     def key_file(self, trail_id: str) -> Path:

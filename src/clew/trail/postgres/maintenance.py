@@ -8,6 +8,7 @@ from datetime import timedelta
 from clew.access import Principal
 from clew.errors import ClewError
 from clew.trail.model.consumer import decode_consumer
+from clew.trail.move.replica import FOREIGN
 from clew.trail.postgres import version_writes as write
 from clew.trail.postgres.consumers.consumers import LOCK
 from clew.trail.postgres.engine import PostgresEngine
@@ -81,6 +82,10 @@ class PostgresUpkeep:
         sql = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
         return str(await self._engine.read(lambda reading: reading.value(sql), by=None))
 
+    async def is_foreign(self) -> bool:
+        sql = f"SELECT 1 FROM meta WHERE key = '{FOREIGN}'"
+        return await self._engine.read(lambda reading: reading.value(sql), by=None) is not None
+
     async def adopt(self) -> str:
         await self._engine.append(_begin_anew, by=None)
         return await self.identity()
@@ -131,6 +136,7 @@ def _begin_anew(writing: WriteTransaction) -> None:
         " ON CONFLICT (key) DO UPDATE SET value = excluded.value"
     )
     writing.remember("floor", str(head))
+    writing.send("DELETE FROM meta WHERE key = %s", (FOREIGN,))
     writing.send("DELETE FROM deliveries WHERE state != 2")
     writing.send("UPDATE consumers SET cursor = %s", (head,))
     writing.changed.append(0)

@@ -97,6 +97,11 @@ class CandidateQueries:
         sql = f"SELECT b.rid, b.version FROM breadcrumbs b WHERE {self._where} LIMIT {limit + 1}"
         return [(rid, version) for rid, version in self._reading.rows(sql, self._values)]
 
+    def _count_passing(self, limit: int) -> int:
+        """The number of records that pass the filter, at most one more than the limit."""
+        sql = f"SELECT 1 FROM breadcrumbs b WHERE {self._where} LIMIT {limit + 1}"
+        return int(self._reading.value(f"SELECT count(*) FROM ({sql}) p", self._values))
+
     def _add(self, sql: str, **values: Any) -> int:
         rows = self._reading.rows(sql, {**self._values, **values})
         self._found.update((row[0], row[1]) for row in rows)
@@ -155,16 +160,21 @@ class CandidateQueries:
     def _add_by_vector(self, query: Floats) -> None:
         wanted = self._request.limit + VECTOR_CANDIDATES
         self._values["query"] = "[" + ",".join(map(repr, np.asarray(query, np.float64).tolist())) + "]"
-        if self._is_filtered and len(self._pass(COMPARED)) <= COMPARED:
-            distance = "v.vector <=> %(query)s::vector"
-        else:
-            kind = f"halfvec({len(query)})"
-            distance = f"v.vector::{kind} <=> %(query)s::{kind}"
-            ahead = str(min(1_000, max(NEAR_AT_LEAST, 2 * wanted)))
-            self._reading.rows(WALK, (ahead,))
+        shown = f"vector_dims(v.vector) = {len(query)}"  # as the index has it
+        if self._is_filtered and self._count_passing(COMPARED) <= COMPARED:
+            passing = f"ARRAY (SELECT b.rid FROM breadcrumbs b WHERE {self._where})"
+            self._add(
+                "SELECT b.rid, b.version FROM (SELECT v.rid FROM vectors v"
+                f" WHERE v.rid = ANY ({passing}) AND {shown} ORDER BY v.vector <=> %(query)s::vector LIMIT {wanted}) n"
+                " JOIN breadcrumbs b ON b.rid = n.rid"
+            )
+            return
+        kind = f"halfvec({len(query)})"
+        ahead = str(min(1_000, max(NEAR_AT_LEAST, 2 * wanted)))
+        self._reading.rows(WALK, (ahead,))
         self._add(
             f"SELECT b.rid, b.version FROM vectors v {self._passing('v')} WHERE v.audience = ANY (%(audiences)s)"
-            f" AND vector_dims(v.vector) = {len(query)} ORDER BY {distance} LIMIT {wanted}"  # as the index has it
+            f" AND {shown} ORDER BY v.vector::{kind} <=> %(query)s::{kind} LIMIT {wanted}"
         )
 
 

@@ -74,8 +74,9 @@ def _refuse_foreign(connection: apsw.Connection) -> None:
         raise StorageError("this SQLite file belongs to another program", hint="Name another file for the trail")
 
 
-def migrate(connection: apsw.Connection) -> None:
-    """Bring the file to the newest schema, one numbered step after another, each in a transaction."""
+def migrate(connection: apsw.Connection, *, keep: bool = True) -> None:
+    """Bring the file to the newest schema, by the numbered steps that it lacks, in one transaction. Without `keep` that
+    is left open, for the caller to roll back."""
     steps = sorted((files(__package__) / "migrations").iterdir(), key=lambda step: step.name)
     present = int(connection.execute("PRAGMA user_version").get)
     if present > len(steps):
@@ -91,7 +92,8 @@ def migrate(connection: apsw.Connection) -> None:
         for number, step in enumerate(steps[present:], present + 1):
             connection.execute(step.read_text(encoding="utf-8"))
             connection.execute(f"PRAGMA user_version={number}")
-        connection.execute("COMMIT")
+        if keep:
+            connection.execute("COMMIT")
     except BaseException:
         connection.execute("ROLLBACK")
         raise

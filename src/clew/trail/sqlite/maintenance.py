@@ -11,6 +11,7 @@ from clew.access import Principal
 from clew.errors import ClewError
 from clew.sqlite_file import Sql
 from clew.trail.model.rows import to_breadcrumb
+from clew.trail.move.replica import FOREIGN
 from clew.trail.search.text import are_whole
 from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.engine import Engine, Writing
@@ -107,6 +108,10 @@ class SqliteUpkeep:
         sql = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
         return self._engine.read(lambda connection: str(connection.execute(sql).get))
 
+    async def is_foreign(self) -> bool:
+        sql = f"SELECT 1 FROM meta WHERE key = '{FOREIGN}'"
+        return self._engine.read(lambda connection: connection.execute(sql).get) is not None
+
     async def adopt(self) -> str:
         await self._engine.write(_begin_anew)
         return await self.identity()
@@ -143,6 +148,7 @@ def _begin_anew(writing: Writing) -> None:
     head = read_head(writing.connection)
     writing.execute("INSERT OR REPLACE INTO meta VALUES ('identity', lower(hex(randomblob(16))))")
     writing.execute("INSERT OR REPLACE INTO meta VALUES ('floor', ?)", (str(head),))
+    writing.execute("DELETE FROM meta WHERE key = ?", (FOREIGN,))
     writing.execute("DELETE FROM deliveries WHERE state != 2")
     writing.execute("UPDATE consumers SET cursor = ?", (head,))
     writing.memo.clear()

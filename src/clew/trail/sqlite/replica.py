@@ -12,7 +12,7 @@ import msgspec
 from clew.errors import ClewError, StorageError
 from clew.sqlite_file import connect, make_private, translated
 from clew.trail.model.rows import to_id
-from clew.trail.move.replica import PROGRESS, Access, MoveProgress, decode_progress, encode_progress
+from clew.trail.move.replica import FOREIGN, IDENTITY, PROGRESS, Access, MoveProgress, decode_progress, encode_progress
 from clew.trail.move.tables import META_KEYS, TABLES, MovedTable, OwnedRow, Row, select_sql
 from clew.trail.sqlite.file import check_file, free_companions, migrate
 
@@ -74,9 +74,10 @@ class SqliteReplica:
                 self._lock()
             for setting in ("journal_mode=WAL", "foreign_keys=ON", "synchronous=NORMAL"):
                 self._connection.execute(f"PRAGMA {setting}").fetchall()
-            migrate(self._connection)
+            migrate(self._connection, keep=access in ("target", "snapshot"))  # a source stays as it is
             if access != "target":
-                self._connection.execute("BEGIN")
+                if self._connection.get_autocommit():
+                    self._connection.execute("BEGIN")
                 self.trail_id()  # fixes the snapshot
         except BaseException:
             self._connection.close()
@@ -101,6 +102,9 @@ class SqliteReplica:
 
     def trail_id(self) -> str:
         return str(self._value("SELECT value FROM meta WHERE key = 'trail'"))
+
+    def identity(self) -> str:
+        return str(self._value(IDENTITY))
 
     def head(self) -> int:
         return int(self._value("SELECT coalesce(max(seq), 0) FROM events"))
@@ -135,11 +139,16 @@ class SqliteReplica:
                 self._connection.execute(f"DELETE FROM {name}")
             self._connection.execute("DELETE FROM meta WHERE key != 'trail'")
 
-    def finish(self) -> None:
+    def is_foreign(self) -> bool:
+        return self._value("SELECT 1 FROM meta WHERE key = ?", (FOREIGN,)) is not None
+
+    def finish(self, *, foreign: bool) -> None:
         with translated(self._path):
             self._connection.execute("PRAGMA synchronous=FULL").fetchall()
             with self._connection:
                 self._connection.execute("DELETE FROM meta WHERE key = ?", (PROGRESS,))
+                if foreign:
+                    self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (FOREIGN,))
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def key_file(self, trail_id: str) -> Path:

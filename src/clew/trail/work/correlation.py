@@ -105,9 +105,14 @@ def reply_tags(request: Breadcrumb) -> tuple[str, ...]:
     return (*inherited_tags(request), *(tag for tag in back if is_tag(tag)))
 
 
+def own_tags(tags: Iterable[str]) -> list[str]:
+    """Those of the tags that only Clew sets."""
+    return [tag for tag in tags if tag.startswith(PLACE_TAG)]
+
+
 def refuse_own_tags(tags: Iterable[str]) -> None:
     """Raise InvalidInput for a tag that only Clew sets: it decides where tools run. For the doors of users."""
-    if any(tag.startswith(PLACE_TAG) for tag in tags):
+    if own_tags(tags):
         hint = "Name the place of a conversation when you send the message"
         raise InvalidInput("tags", f"{PLACE_TAG} is set by Clew only", hint=hint)
 

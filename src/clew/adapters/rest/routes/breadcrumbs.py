@@ -18,7 +18,7 @@ from clew.errors import AlreadyExists, Conflict
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Ttl, View, check_key
 from clew.trail.model.query import MAX_LIMIT, Ranking, SearchRequest, SearchResult
 from clew.trail.store import VersionInfo
-from clew.trail.work.correlation import refuse_own_tags
+from clew.trail.work.correlation import own_tags, refuse_own_tags
 
 Limit = Annotated[int, Meta(ge=1, le=MAX_LIMIT, description="At most this many")]
 
@@ -152,8 +152,9 @@ async def update(call: RestCall) -> RestAnswer:
     if expect is None:
         raise HTTPException(428, "an update needs the version that it was made from")
     change: NewVersion = call.body
-    if change.tags is not UNSET:
-        refuse_own_tags(change.tags)
+    if change.tags is not UNSET and (own := own_tags(change.tags)):
+        before = await call.trail.records.get(call.path["id"], by=call.by)  # sent back unchanged, they may stay
+        refuse_own_tags(set(own).difference(before.tags))
     if isinstance(change.ttl, datetime):
         change = msgspec.structs.replace(change, ttl=_ends_at(change.ttl))
     written = await call.trail.records.update(call.path["id"], change, expect=expect, by=call.by)

@@ -19,6 +19,12 @@ def migration_steps() -> list[Traversable]:
     return sorted((step for step in folder.iterdir() if step.name.endswith(".sql")), key=lambda step: step.name)
 
 
+def is_current(connection: Connection, place: str) -> bool:
+    """Whether the database has every step. Changes nothing. Raises as `migrate`."""
+    with translated(place), connection.transaction(force_rollback=True):
+        return _read_present(connection) == len(migration_steps())
+
+
 def migrate(connection: Connection, place: str) -> None:
     """Apply the steps that are missing, all in one transaction. Raises StorageError for a trail of a newer Clew, or
     tables of another program."""

@@ -13,10 +13,10 @@ import psycopg
 
 from clew.errors import StorageError
 from clew.trail.model.definitions import DEFINITIONS
-from clew.trail.move.replica import PROGRESS, Access, MoveProgress, decode_progress, encode_progress
+from clew.trail.move.replica import FOREIGN, IDENTITY, PROGRESS, Access, MoveProgress, decode_progress, encode_progress
 from clew.trail.move.tables import META_KEYS, TABLES, MovedTable, OwnedRow, Row, select_sql
 from clew.trail.postgres.connection.failures import translated
-from clew.trail.postgres.connection.migration import migrate
+from clew.trail.postgres.connection.migration import is_current, migrate
 from clew.trail.postgres.connection.server import Server
 from clew.trail.postgres.consumers.lanes import pack_reason, unpack_reason
 from clew.trail.postgres.secrets import key_file_of
@@ -92,9 +92,10 @@ class PostgresReplica:
             raise
 
     def _open(self, access: Access) -> None:
-        if access == "look":
-            self._stack.enter_context(self._connection.transaction(force_rollback=True))
         self._server.check(self._connection)
+        is_undone = access == "look" or (access == "locked" and not is_current(self._connection, self.place))
+        if is_undone:  # a source stays as it is
+            self._stack.enter_context(self._connection.transaction(force_rollback=True))
         migrate(self._connection, self.place)
         for name in ("statement_timeout", "idle_in_transaction_session_timeout"):
             self._connection.execute(f"SET {name} = 0".encode())
@@ -108,7 +109,8 @@ class PostgresReplica:
             self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
         elif access == "locked":
             names = ", ".join(table.name for table in TABLES)
-            self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
+            if not is_undone:
+                self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ")
             self._connection.execute(f"LOCK TABLE log, {names} IN SHARE MODE".encode())
 
     def _refuse_others(self) -> None:
@@ -129,6 +131,9 @@ class PostgresReplica:
 
     def trail_id(self) -> str:
         return str(self._value("SELECT value FROM meta WHERE key = 'trail'"))
+
+    def identity(self) -> str:
+        return str(self._value(IDENTITY))
 
     def head(self) -> int:
         return int(self._value("SELECT head FROM log"))
@@ -191,7 +196,10 @@ class PostgresReplica:
             self._connection.execute("DELETE FROM meta WHERE key != 'trail'")
             self._connection.execute("UPDATE log SET head = 0, at = 0")
 
-    def finish(self) -> None:
+    def is_foreign(self) -> bool:
+        return self._value("SELECT 1 FROM meta WHERE key = %s", (FOREIGN,)) is not None
+
+    def finish(self, *, foreign: bool) -> None:
         with translated(self.place), self._connection.transaction():
             for statement in FINISH:
                 self._connection.execute(statement.encode())
@@ -200,6 +208,8 @@ class PostgresReplica:
                 writing = WriteTransaction(self._connection, None, now=0, wall=0, log=None, memo={}, careful=False)
                 index_vectors(writing, dimension)  # after the rows: the graph is then built at once
             self._connection.execute("DELETE FROM meta WHERE key = %s", (PROGRESS,))
+            if foreign:
+                self._remember(FOREIGN, "1")
         with translated(self.place):
             self._connection.execute("ANALYZE")
 
