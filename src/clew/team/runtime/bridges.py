@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -106,6 +107,9 @@ class TeamBridges:
         prompt = None if message is None else find_prompt(message, self._flow, by=self._by)
         if message is None or prompt is None or await self._is_told(message.id):
             return ()
+        is_new = self._clock.now() - message.created_at < timedelta(seconds=LOOK_EVERY)
+        if is_new and not await self._find_missing(prompt):  # nothing else can have happened to it
+            raise NotNow(LOOK_EVERY)
         if (answer := await self._find_answer(message.id, prompt.role)) is not None:
             return (await self._ended(message.id, answer.context, prompt, await self._stops(message.id)),)
         if why := await self._find_failure(message, prompt):
@@ -128,14 +132,20 @@ class TeamBridges:
         page = await self._trail.records.list(selector, by=self._by, limit=50)
         return next((each for each in page.items if author_of(each.context) == role), None)
 
-    async def _find_failure(self, message: Breadcrumb, prompt: TeamPrompt) -> str:
-        """Why a run can never end; empty while it can."""
+    async def _find_missing(self, prompt: TeamPrompt) -> str:
+        """Why the agent of a prompt cannot run; empty where it can."""
         try:
             await self._conversations.find_agent(prompt.role, by=self._by)
         except NotFound:
             return f"no agent {prompt.role!r} is defined"
         except InvalidInput as error:
             return f"the agent {prompt.role!r} cannot run: {error}"
+        return ""
+
+    async def _find_failure(self, message: Breadcrumb, prompt: TeamPrompt) -> str:
+        """Why a run can never end; empty while it can."""
+        if missing := await self._find_missing(prompt):
+            return missing
         failed = await self._conversations.find_failure(sent_message(message), 0, by=self._by)
         return failed.reason if failed is not None else ""
 

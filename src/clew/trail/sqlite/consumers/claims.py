@@ -14,7 +14,7 @@ from clew.errors import Corrupted
 from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim, ClaimLimits, Event
 from clew.trail.model.rows import to_event
-from clew.trail.model.selector import matches_envelope
+from clew.trail.model.selector import matches_content, matches_envelope, needs_record
 from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order
 from clew.trail.sqlite.consumers.consumers import find_consumer, move_cursor, note_agent
@@ -146,14 +146,19 @@ class Claiming:
         return load_or_bare(writing.connection, self._audiences, row) if self.sees(writing, stored, row) else None
 
     def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
-        """Whether a consumer may want an event of the news, as far as that shows without its content."""
+        """Whether a consumer may want an event of the news, as far as that shows without reading its content. That of
+        a record which was written in this transaction need not be read."""
         selector = stored.consumer.selector
         if (schemas := selector.schemas) and news.schemas.isdisjoint(schemas):
             return False
-        return any(
-            matches_envelope(selector, row[6], tags) and self.sees(writing, stored, row)
-            for row, tags in zip(news.rows, news.tags, strict=True)
-        )
+        fresh = writing.memo.get(FRESH, NOTHING) if needs_record(selector) else NOTHING
+        for row, tags in zip(news.rows, news.tags, strict=True):
+            if not matches_envelope(selector, row[6], tags) or not self.sees(writing, stored, row):
+                continue
+            remake = fresh.get(row[2]) if row[4] == 1 else None
+            if remake is None or matches_content(selector, remake()):
+                return True
+        return False
 
     # -- events that a consumer does not want -------------------------------------------------------------
 
