@@ -78,9 +78,14 @@ def _kind_of_folder(folder: str) -> int:
     return (TEST if _TEST_FOLDER.search(place) else 0) | (ASIDE if _ASIDE_FOLDER.search(place) else 0)
 
 
+def may_have_inline_tests(path: str) -> bool:
+    """Whether `is_inline_test` may be true of symbols of a file."""
+    return path.endswith(".rs")
+
+
 def is_inline_test(path: str, qualname: str) -> bool:
     """Whether a symbol is in the module of unit tests that Rust files have at their end."""
-    return path.endswith(".rs") and qualname.partition(".")[0] in ("tests", "test")
+    return may_have_inline_tests(path) and qualname.partition(".")[0] in ("tests", "test")
 
 
 def is_changelog(path: str) -> bool:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar, cast
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from clew.knowledge.code.files import is_inline_test, kind_of
+from clew.knowledge.code.files import is_inline_test, kind_of, may_have_inline_tests
 from clew.knowledge.code.search.passages import FIELDS, KINDS, SYMBOL_KINDS, Packed
 from clew.knowledge.code.search.words import terms_of
 from clew.lazy_pattern import lazy_pattern
@@ -178,9 +179,7 @@ def build_segment(contents: Sequence[PackedFile], dimension: int = 0) -> IndexSe
         passage_kind=kinds,
         file_length=np.bincount(owner, length, len(contents)).astype(np.float32),
         path_kinds=np.array([kind_of(each.path) for each in contents], np.uint8),
-        inline_tests=np.array(
-            [is_inline_test(each.path, name) for each in contents for name in each.packed.names], bool
-        ),
+        inline_tests=_inline_tests(contents),
         vectors=_vectors(contents, sizes, dimension) if dimension else None,
     )
 
@@ -343,12 +342,23 @@ def _body(texts: Sequence[Packed], first: Ints) -> TermScan:
     return TermScan(np.concatenate([np.zeros(0, np.uint32), *terms], dtype=np.uint32), rows, counts)
 
 
-def _path_terms(texts: Sequence[str]) -> CodePostings:
+def _inline_tests(contents: Sequence[PackedFile]) -> Bools:
     found = [
-        (term, row)
-        for row, text in enumerate(texts)
-        for term in {term for word in _WORD.findall(text) for term in terms_of(word)}
+        # most files have no such tests, and a folder has many thousand names
+        [is_inline_test(each.path, name) for name in each.packed.names]
+        if may_have_inline_tests(each.path)
+        else [False] * len(each.packed.names)
+        for each in contents
     ]
+    return np.array(list(chain.from_iterable(found)), bool)
+
+
+def _path_terms(texts: Sequence[str]) -> CodePostings:
+    known: dict[str, set[int]] = {}
+    for text in texts:
+        if text not in known:
+            known[text] = {term for word in _WORD.findall(text) for term in terms_of(word)}
+    found = [(term, row) for row, text in enumerate(texts) for term in known[text]]
     terms, rows = (np.array([pair[at] for pair in found], np.int64) for at in (0, 1))
     return _sorted(terms.astype(np.uint32), rows.astype(np.int32), np.ones((len(found), 1), np.uint8))
 

@@ -62,6 +62,8 @@ _QUALIFIER = lazy_pattern(r"\.|::|#")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _VECTORS = "vectors"
 """The mark that changes with every change of vectors."""
+_EMBEDDED = "embedded"
+"""The embedder and the generation of the files whose contents all have vectors. To look for others reads the table."""
 _STATE = "f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL"
 _FILES = "FROM files f JOIN passages p USING (blob, language) WHERE f.left_out = ''"
 _encode = msgspec.msgpack.Encoder().encode
@@ -106,12 +108,17 @@ class SearchIndex:
         if self._embedder is None:
             return 0
         with self._store.reading() as sql:
+            state = f"{self._model} {read_meta(sql, 'generation', 0)}"
+            if read_meta(sql, _EMBEDDED, "") == state:
+                return 0
             waiting = _read_waiting(sql, self._model, limit)
         made = [(self._model, self._vectors(texts), blob, language) for blob, language, texts in waiting]
-        if made:
-            with self._store.writing() as sql:
+        with self._store.writing() as sql:
+            if made:
                 sql.executemany("UPDATE passages SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
                 write_meta(sql, _VECTORS, read_meta(sql, _VECTORS, 0) + 1)
+            else:
+                write_meta(sql, _EMBEDDED, state)
         return len(made)
 
     def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[FileHit]:
