@@ -16,7 +16,7 @@ from clew.skills.checks.problems import Problem
 from clew.skills.definitions.manifest_builder import BuildResult
 from clew.skills.definitions.own_format import BuildMemory
 from clew.skills.files.file_watch import FileWatch, homes_of
-from clew.skills.files.tree_walk import SKILL_FILES
+from clew.skills.files.tree_walk import SKILL_FILES, walk
 from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import AgentSpec, Manifest, Skill
 from clew.trust import Wish
@@ -44,6 +44,19 @@ class FolderDefinitions:
         self._state: tuple[int, ...] = ()
         self._memory, self._built = ParseCache(), BuildMemory()
         self._looking = asyncio.Lock()
+
+    async def read(self) -> None:
+        """As `refresh` and `look_at_rules`, with one walk of the folder."""
+        async with self._looking:
+            built, self._rules = await asyncio.to_thread(self._read)
+            self._take(built)
+
+    def _read(self) -> tuple[BuildResult, list[Wish]]:
+        if not self.source.is_repository or not self.source.root.is_dir():
+            return self.source.read(self._memory, self._built), []
+        rules = self.source.rule_files()
+        tree = walk(rules.root)
+        return self.source.read(self._memory, self._built, tree), rules.wishes(tree)
 
     async def refresh(self) -> None:
         """Look at the files again, which costs little where nothing changed."""

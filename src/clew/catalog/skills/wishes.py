@@ -12,6 +12,7 @@ from clew.catalog.workspace.repository import has_repository
 from clew.config import FOLDER, Config, SkillsConfig
 from clew.skills.definitions.manifest_builder import BuildResult, build
 from clew.skills.definitions.own_format import BuildMemory
+from clew.skills.files.tree_walk import TreeWalk
 from clew.skills.formats.collection import Collected, collect, wishes
 from clew.skills.formats.definition_reader import ParseCache
 from clew.skills.manifest import Manifest, Skill
@@ -33,11 +34,14 @@ class DefinitionRoot(msgspec.Struct, frozen=True, kw_only=True):
     skills: str = ""
     root_rules: str = ROOT_FILE
 
-    def read(self, memory: ParseCache | None = None, built: BuildMemory | None = None) -> BuildResult:
-        """Return all definitions and their problems. Never raises for broken files; cached files are not read again."""
+    def read(
+        self, memory: ParseCache | None = None, built: BuildMemory | None = None, tree: TreeWalk | None = None
+    ) -> BuildResult:
+        """Return all definitions and their problems. Never raises for broken files; cached files are not read again.
+        `tree` is a walk of the root that was done just now."""
         if not self.root.is_dir():
             return BuildResult(manifest=Manifest())
-        found = collect(self.root, memory=memory) if self.is_repository else None
+        found = collect(self.root, memory=memory, tree=tree) if self.is_repository else None
         return build(self.root, (), found, memory=built, skills=self.skills)
 
     def rule_files(self) -> RuleFiles:

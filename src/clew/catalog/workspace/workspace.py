@@ -194,9 +194,16 @@ class Workspace:
 
     async def offer_skills(self) -> None:
         """Add the skills of the folder as a domain, once there are any."""
-        if self.loaded_skills is not None:
-            return
-        await self.definitions.refresh()
+        if self.loaded_skills is None:
+            await self.definitions.refresh()
+            await self._add_skills()
+
+    async def read_definitions(self) -> None:
+        """Read the skills, agents and rules of the folder for the first time."""
+        await self.definitions.read()
+        await self._add_skills()
+
+    async def _add_skills(self) -> None:
         if not self.definitions.manifest.skills:
             return
         # sessions, search and tools of skills are for folders that have some
@@ -338,8 +345,7 @@ async def open_workspace(
     foreign = waiting.admit_servers(servers.servers.list())
     for domain in (*domains, *(build_domain(each, servers.entries(each.id), servers) for each in foreign)):
         await workspace.add(domain)
-    await workspace.offer_skills()
-    await definitions.look_at_rules()
+    await workspace.read_definitions()
     workspace.problems |= waiting.problems()
     return workspace
 

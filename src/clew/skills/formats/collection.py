@@ -63,16 +63,19 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
 
 
-def collect(root: Path, *, places: Sequence[str] = (), memory: ParseCache | None = None) -> Collected:
+def collect(
+    root: Path, *, places: Sequence[str] = (), memory: ParseCache | None = None, tree: TreeWalk | None = None
+) -> Collected:
     """Read the definitions below `root`, or only those in its folders `places`. Never raises for faults in files.
 
-    With the `memory` of an earlier call, only changed files are read again.
+    With the `memory` of an earlier call, only changed files are read again. `tree` is a walk of the same folders that
+    was done just now.
     """
     if not os.path.isdir(root):
         problem = Problem(kind="config", path=".", message="this folder of definitions does not exist")
         return Collected(problems=(problem,))
     base = Root(os.fspath(root))
-    tree = walk(base, places)
+    tree = tree or walk(base, places)
     problems = list(tree.problems)
     found, rules = find_definitions(tree, problems)
     reader = Reader(base, tree, memory if memory is not None else ParseCache())

@@ -141,10 +141,10 @@ class RuleFiles:
             return None
         return next((each for each in reader.rules if each.path == path), None)
 
-    def everywhere(self) -> FoundRules:
+    def everywhere(self, tree: TreeWalk | None = None) -> FoundRules:
         """Return all rule files of the tree by path, with copies and imports. The walk is bounded, and skips installed
-        packages and the like."""
-        tree = walk(self.root)
+        packages and the like; `tree` is one that was done just now."""
+        tree = tree or walk(self.root)
         reader = _RuleReader(self.root, are_copies_once=False)
         files = [
             (folder.files[name], folder.at(name), folder.path)
@@ -168,9 +168,9 @@ class RuleFiles:
             problems=tuple(in_order([*problems, *found.problems])),
         )
 
-    def wishes(self) -> list[Wish]:
-        """Return the requests for consent to all rules, sorted by path."""
-        return [each.wish(self.root.path) for each in self.everywhere().rules]
+    def wishes(self, tree: TreeWalk | None = None) -> list[Wish]:
+        """Return the requests for consent to all rules, sorted by path. `tree` is as in `everywhere`."""
+        return [each.wish(self.root.path) for each in self.everywhere(tree).rules]
 
 
 class _RuleReader:
