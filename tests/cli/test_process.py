@@ -29,17 +29,19 @@ RARE = {
     *("clew.catalog.sources.http", "clew.catalog.sources.reach", "clew.catalog.sources.warehouse"),
     *("clew.knowledge.code.languages.extract", "clew.knowledge.code.linking.linker", "packaging", "splintr"),
     *("clew.skills.discovery", "clew.skills.sessions.agent_session", "clew.tools.sandbox"),
+    *("clew.knowledge.documents", "clew.knowledge.domains.code", "clew.knowledge.history.journal"),
+    *("clew.knowledge.project.texts", "clew.knowledge.project.devtools", "importlib.resources", "tomllib", "zipfile"),
 }
 """Modules that most questions do without: each costs a question more than its answer."""
-MOST_MODULES, MOST_PATTERNS = 750, 180
+MOST_MODULES, MOST_PATTERNS = 700, 180
 """How many modules a warm question loads and how many regular expressions it compiles, with some room: most of its time
 goes there."""
 PROGRAM = """
 import gc, json, os, re, sys
 compile, compiled = re._compiler.compile, []
 re._compiler.compile = lambda pattern, flags=0: compiled.append(pattern) or compile(pattern, flags)
-from clew.cli.process import run
-code = run()
+from clew.cli.process import run_command
+code = run_command()
 about = {"modules": sorted(sys.modules), "young": gc.get_threshold()[0], "frozen": gc.get_freeze_count()}
 about["patterns"] = len(compiled)
 about["threads"] = os.environ.get("OPENBLAS_NUM_THREADS", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 HELP_FLAGS = ("--help", "-h")
 HELP_WORD = "help"
@@ -14,8 +14,7 @@ LIST_WORDS = ("ls", "list")
 MAX_WIDTH = 100
 
 
-@dataclass(frozen=True, slots=True)
-class CliCommand:
+class CliCommand(NamedTuple):
     """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
     help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them. A command that
     `lists` may be followed by `ls` or `list`, which change nothing."""
@@ -27,8 +26,7 @@ class CliCommand:
     lists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
     stands below the summary on the group's own page."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -23,6 +22,7 @@ from clew.config.folder import find_folder
 from clew.config.model import KINDS, MODELS, PROVIDERS, SERVERS, SOURCES, AgentConfig, Config, ModelsConfig
 from clew.errors import ConfigError
 from clew.files import read_file
+from clew.lazy_pattern import lazy_pattern
 
 TOML = "config.toml"
 PYTHON = "config.py"
@@ -30,6 +30,9 @@ MAX_BYTES = 1_000_000
 MAX_LINE, MAX_PROBLEMS = 10_000, 100
 """Characters of a line of config.toml, and problems after which the rest of the settings is not looked at."""
 """Of a file of settings."""
+
+_COMMENT = lazy_pattern(r"[ \t]*(?:#[^\x00-\x08\x0a-\x1f\x7f]*)?\r?")
+"""A line of TOML that sets nothing."""
 
 OriginKind = Literal["config.py", "config.toml", "environment", "flag"]
 
@@ -202,11 +205,20 @@ def _attempt(layer: Callable[[], Iterator[GivenSetting]], problems: list[ConfigE
         return []
 
 
+def _parse(text: str) -> dict[str, Any]:
+    """The tables of a TOML file. Raises ValueError, RecursionError."""
+    if all(map(_COMMENT.fullmatch, text.split("\n"))):
+        return {}
+    import tomllib  # most folders have the settings that Clew writes, which are comments
+
+    return tomllib.loads(text)
+
+
 def _from_toml(path: Path) -> Iterator[GivenSetting]:
     try:
         text = read_file(path, MAX_BYTES).decode("utf-8")
         _check_lines(path, text)
-        found = tomllib.loads(text)
+        found = _parse(text)
     except FileNotFoundError:
         return
     except OSError as error:

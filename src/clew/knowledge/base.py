@@ -8,7 +8,7 @@ import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -26,24 +26,15 @@ from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.index import IndexReport, Progress
 from clew.knowledge.code.models import file_of
-from clew.knowledge.code.watch import CodeWatch
 from clew.knowledge.consented_trail import TrailConsent, consented_trail
-from clew.knowledge.documents.findings import SCHEMA as RESEARCH
-from clew.knowledge.documents.research import Library
 from clew.knowledge.evidence.firewall import Firewall, Ground
 from clew.knowledge.git.commits import Commits
 from clew.knowledge.git.log import NEWEST
-from clew.knowledge.history.beliefs import BeliefLedger
 from clew.knowledge.history.changelog import ParsedFiles, read_changelog
 from clew.knowledge.history.decisions import Decisions
-from clew.knowledge.history.explanation import LineExplanation, blame_why
-from clew.knowledge.history.journal import Archive, Chronicle
-from clew.knowledge.history.lessons import Mistakes, UserPreferences
-from clew.knowledge.history.links import ensure_anchors
 from clew.knowledge.nodes.kinds import NodeDomain
 from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import ScoredNode, as_text
-from clew.knowledge.project.devtools import ToolDiscovery, document_research
 from clew.knowledge.project.facts import ProjectFacts
 from clew.knowledge.search_domains import SearchDomains
 from clew.lazy_pattern import lazy_pattern
@@ -52,6 +43,14 @@ from clew.trail.bulk import drop_selected
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.ownership import Ownership
 from clew.trail.store import Embedder, Trail
+
+if TYPE_CHECKING:  # a question needs none of these
+    from clew.knowledge.documents.research import Library
+    from clew.knowledge.history.beliefs import BeliefLedger
+    from clew.knowledge.history.explanation import LineExplanation
+    from clew.knowledge.history.journal import Archive, Chronicle
+    from clew.knowledge.history.lessons import Mistakes, UserPreferences
+    from clew.knowledge.project.devtools import ToolDiscovery
 
 WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
@@ -211,6 +210,8 @@ class Knowledge:
     async def keep_up(self, *, sweeps: bool = True, on_read: Callable[[], None] = lambda: None) -> None:
         """Watch the files and keep the index up to date until cancelled. With `sweeps`, also remove expired records now
         and at intervals. Calls `on_read`, perhaps more than once, when all files have been read."""
+        from clew.knowledge.code.watch import CodeWatch  # for processes that stay
+
         loop = asyncio.get_running_loop()
 
         def report(done: int, total: int, what: str) -> None:
@@ -227,6 +228,8 @@ class Knowledge:
 
     async def _sweep(self) -> None:
         """Remove history that expired long ago, and research that is out of date."""
+        from clew.knowledge.documents.findings import SCHEMA as RESEARCH  # for processes that stay
+
         now = self.clock.now()
         is_over = ContextMatch(path="until", op="lt", value=as_text(now, "now"))
         research = Selector(schema_name=RESEARCH, context_match=(is_over,))
@@ -238,6 +241,8 @@ class Knowledge:
 
     async def why(self, path: str, line: int, last_line: int = 0, *, by: Principal) -> LineExplanation:
         """Explain a line, or all lines from it to the last. Raises NotFound, InvalidInput, ClewError."""
+        from clew.knowledge.history.explanation import blame_why  # no question needs it
+
         place = file_of(self.root, path)
         symbol, decisions = await self._symbol_at(place, line), await self.decisions.records()
         return await blame_why(
@@ -246,25 +251,37 @@ class Knowledge:
 
     def chronicle(self, by: Principal, session_id: str) -> Chronicle:
         """The journal of a session, as the caller sees it. Entries are checked against the code when stored."""
+        from clew.knowledge.history.journal import Chronicle  # no question needs it
+
         return Chronicle(self._shown, by, session_id, self.clock, self._firewall(by))
 
     def archive(self, by: Principal) -> Archive:
         """Summaries of all sessions. They are checked against the code when they are stored."""
+        from clew.knowledge.history.journal import Archive  # no question needs it
+
         return Archive(self._shown, by, self._firewall(by), self.decisions)
 
     def mistakes(self, by: Principal) -> Mistakes:
         """Recorded mistakes that the caller may see."""
+        from clew.knowledge.history.lessons import Mistakes  # no question needs it
+
         return Mistakes(self._shown, by, self.clock)
 
     def preferences(self, by: Principal) -> UserPreferences:
         """The user's preferences in the caller's session."""
+        from clew.knowledge.history.lessons import UserPreferences  # no question needs it
+
         return UserPreferences(self._shown, by, self.clock, by.session or "")
 
     def beliefs(self, by: Principal) -> BeliefLedger:
         """Facts with the times at which they are valid, that the caller may see."""
+        from clew.knowledge.history.beliefs import BeliefLedger  # no question needs it
+
         return BeliefLedger(self._shown, by, self.clock)
 
     def _firewall(self, by: Principal) -> Firewall:
+        from clew.knowledge.history.links import ensure_anchors  # no question needs it
+
         async def anchors(refs: Sequence[str]) -> Sequence[str]:
             return await ensure_anchors(self._shown, refs, by=by)
 
@@ -276,6 +293,7 @@ class Knowledge:
 
     def discovery(self, by: Principal) -> ToolDiscovery:
         """The development tools of this project, from its files, documents and the user's preferences."""
+        from clew.knowledge.project.devtools import ToolDiscovery, document_research  # no question needs it
 
         async def search(question: str, limit: int) -> list[ScoredNode]:
             return await self.search.search(NodeDomain.ACADEMIC, question, by=by, limit=limit)
@@ -284,6 +302,8 @@ class Knowledge:
 
     def library(self, by: Principal) -> Library:
         """Ingested documents that the caller may see, and research over them."""
+        from clew.knowledge.documents.research import Library  # no question needs it
+
         return Library(self._shown, self.clock, by, self.search, self.root, self._model)
 
     async def close(self) -> None:

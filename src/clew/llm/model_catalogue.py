@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -93,7 +93,7 @@ class _Shipped(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 @lru_cache(maxsize=1)
 def shipped() -> _Shipped:
     """The data that comes with Clew."""
-    return msgspec.json.decode(files("clew.llm").joinpath("models.json").read_bytes(), type=_Shipped)
+    return msgspec.json.decode((Path(__file__).parent / "models.json").read_bytes(), type=_Shipped)
 
 
 class Catalogue:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal
 from uuid import UUID, uuid5
 
@@ -47,8 +47,7 @@ class BootstrapReport(msgspec.Struct, frozen=True, kw_only=True):
 
 def read_pieces() -> tuple[BootstrapPiece, ...]:
     """The pieces that come with Clew, in order of file name."""
-    folder = files("clew.trail").joinpath("bootstrap_data")
-    found = sorted((file for file in folder.iterdir() if file.name.endswith(".json")), key=lambda file: file.name)
+    found = sorted((Path(__file__).parent / "bootstrap_data").glob("*.json"))
     return tuple(piece for file in found for piece in msgspec.json.decode(file.read_bytes(), type=list[BootstrapPiece]))
 
 

@@ -6,7 +6,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -115,6 +114,8 @@ def _decode(path: Path) -> Any:
         text = _read_text(path)
         match path.suffix:
             case ".toml":
+                import tomllib  # few clients have TOML
+
                 return tomllib.loads(text)
             case ".yaml" | ".yml":
                 return _decode_yaml(text)
@@ -127,7 +128,7 @@ def _decode(path: Path) -> Any:
         raise ConfigError("is not text in UTF-8") from None
     except OSError as error:
         raise ConfigError(f"cannot be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, msgspec.DecodeError, RecursionError):
+    except (ValueError, msgspec.DecodeError, RecursionError):
         raise ConfigError(f"is not {'TOML' if path.suffix == '.toml' else 'JSON'}") from None
 
 

@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.knowledge.answering.question import (
@@ -28,8 +28,10 @@ from clew.knowledge.code.graph import CodeGraph
 from clew.knowledge.code.models import SymbolLink, name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
-from clew.knowledge.project.texts import FileText, read_files
 from clew.lazy_pattern import lazy_pattern
+
+if TYPE_CHECKING:
+    from clew.knowledge.project.texts import FileText
 
 MAX_DEFINITIONS = 5
 MAX_FILES = 50
@@ -159,6 +161,8 @@ async def _by_facts(
     code: CodeGraph, relation: Relation, verbs: Sequence[str], *, is_guess: bool = False
 ) -> list[CodeUse]:
     """Imports of a name, classes that inherit from it, or calls of it, in the files that have the name."""
+    from clew.knowledge.project.texts import read_files  # loads readers of many formats
+
     found = await code.files_with(_last_part(relation.name), relation.name, limit=MAX_FILES)
 
     def read() -> list[CodeUse]:

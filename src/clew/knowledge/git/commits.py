@@ -69,7 +69,7 @@ class Commits:
         that takes longer than a question may."""
         if self._stamp is None and not self.is_unread:
             self.is_unread = not await asyncio.to_thread(self._is_quick)
-        if not self.is_unread and self._stamp != self._look():
+        if not self.is_unread and (self._stamp is None or self._stamp != self._look()):
             await self.read()
 
     async def count(self) -> int:

@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from xml.parsers import expat
 
@@ -236,7 +236,7 @@ class _Builder:
 
 def load_table(name: str, type: type[_Table]) -> _Table:
     """Load a table of this package from its folder `data`."""
-    return msgspec.json.decode(files("clew.knowledge.project").joinpath("data", name).read_bytes(), type=type)
+    return msgspec.json.decode((Path(__file__).parent / "data" / name).read_bytes(), type=type)
 
 
 def table(value: object) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 
 from clew.lazy_pattern import lazy_pattern
 from clew.llm.model_catalogue import shipped
@@ -62,10 +61,12 @@ def read_agent(source: DefinitionSource, origin: str) -> AgentSpec | None:
 
 def read_toml(raw: bytes, path: str) -> MarkdownDocument:
     """Parse a TOML file as a document without a body. Never raises."""
+    import tomllib  # most folders define nothing in TOML
+
     try:
         text = raw.decode("utf-8-sig")
         meta = tomllib.loads(text.replace("\r\n", "\n"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # of the text or of the TOML
         where = re.search(r"at line (\d+)", str(error))
         problem = Problem(
             kind="parse", path=path, line=int(where[1]) if where else 1, message=f"is not valid TOML: {error}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-from importlib.resources import files
 from pathlib import Path
 
 import apsw
@@ -77,7 +76,7 @@ def _refuse_foreign(connection: apsw.Connection) -> None:
 def migrate(connection: apsw.Connection, *, keep: bool = True) -> None:
     """Bring the file to the newest schema, by the numbered steps that it lacks, in one transaction. Without `keep` that
     is left open, for the caller to roll back."""
-    steps = sorted((files(__package__) / "migrations").iterdir(), key=lambda step: step.name)
+    steps = sorted((Path(__file__).parent / "migrations").iterdir(), key=lambda step: step.name)
     present = int(connection.execute("PRAGMA user_version").get)
     if present > len(steps):
         raise StorageError(
