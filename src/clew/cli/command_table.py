@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 HELP_FLAGS = ("--help", "-h")
 HELP_WORD = "help"
@@ -14,7 +14,8 @@ LIST_WORDS = ("ls", "list")
 MAX_WIDTH = 100
 
 
-class CliCommand(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class CliCommand:
     """One command. `target` is `module:function`, loaded when the command runs; the function's docstring is its
     help, and begins with `summary`. `takes` are its arguments beside options, as usage shows them. A command that
     `lists` may be followed by `ls` or `list`, which change nothing."""
@@ -26,7 +27,8 @@ class CliCommand(NamedTuple):
     lists: bool = False
 
 
-class Group(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Group:
     """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
     stands below the summary on the group's own page."""
 
