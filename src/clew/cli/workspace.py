@@ -76,7 +76,7 @@ async def read_all(app: App, workspace: Workspace) -> GatherReport:
         documents = shown.beside()
         looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
         async with beside(looking) as looked:
-            gathered = await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
+            gathered = await app.knowledge().gather(shown.advance, is_asked=False)
     _tell_failed(looked.result())
     return gathered
 

@@ -60,7 +60,7 @@ MAX_CORRECTIONS = 10_000
 """Words whose corrections are cached."""
 _QUALIFIER = lazy_pattern(r"\.|::|#")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_VECTORS = "vectors"
+VECTORS = "vectors"
 """The mark that changes with every change of vectors."""
 _STATE = "f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL"
 _FILES = "FROM files f JOIN passages p USING (blob, language) WHERE f.left_out = ''"
@@ -111,7 +111,7 @@ class SearchIndex:
         if made:
             with self._store.writing() as sql:
                 sql.executemany("UPDATE passages SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
-                write_meta(sql, _VECTORS, read_meta(sql, _VECTORS, 0) + 1)
+                write_meta(sql, VECTORS, read_meta(sql, VECTORS, 0) + 1)
         return len(made)
 
     def search(self, query: str, *, limit: int = 10, symbols: bool = False) -> list[FileHit]:
@@ -233,7 +233,7 @@ class SearchIndex:
 
     def _read_mark(self, sql: Sql) -> tuple[int, int, int]:
         """The state of files and vectors in the store."""
-        return self._store.era, read_meta(sql, "generation", 0), read_meta(sql, _VECTORS, 0)
+        return self._store.era, read_meta(sql, "generation", 0), read_meta(sql, VECTORS, 0)
 
     def _load(self, sql: Sql) -> None:
         """Build the segments of the present files; the large one stays while little has changed."""
