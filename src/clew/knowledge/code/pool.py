@@ -27,7 +27,7 @@ from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.rows import NO_WORDS, ParsedContent, encode_facts
-from clew.knowledge.code.search.search_index import encode_text
+from clew.knowledge.code.search.passages import encode_text
 
 WORKERS = 2
 POOL_FROM = 64

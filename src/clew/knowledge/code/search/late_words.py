@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import read_content, readable_text
-from clew.knowledge.code.search.search_index import VECTORS, encode_text
+from clew.knowledge.code.search.passages import encode_text
+from clew.knowledge.code.search.search_index import VECTORS
 from clew.knowledge.code.store import CodeStore, read_meta, write_meta
 
 _BATCH = 100

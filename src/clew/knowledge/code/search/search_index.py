@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 
 from clew.errors import Corrupted
-from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.search.passages import Packed, pack, read_texts
+from clew.knowledge.code.search.passages import Packed, read_texts
 from clew.knowledge.code.search.postings import (
     Floats,
     IndexView,
@@ -64,7 +63,6 @@ VECTORS = "vectors"
 """The mark that changes with every change of vectors."""
 _STATE = "f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL"
 _FILES = "FROM files f JOIN passages p USING (blob, language) WHERE f.left_out = ''"
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
 
 
@@ -289,12 +287,6 @@ class SearchIndex:
             return None
         vector = np.frombuffer(self._embedder.embed([text])[0], "<f4")
         return vector if vector.any() else None
-
-
-def encode_text(facts: FileFacts, text: str) -> tuple[bytes, bytes]:
-    """The stored passages of a content, and their texts for an embedder. Pure: may run in another process."""
-    packed, texts = pack(facts, text)
-    return _encode(packed), texts
 
 
 def _file_hits(text: IssueText, view: IndexView, ranked: Ranked, limit: int) -> Iterator[FileHit]:
