@@ -110,6 +110,10 @@ CALLABLES = (FunctionValue, BoundValue, ExternalValue)
 _NONE = frozenset[int]()
 
 
+def _ignore(node: int, values: frozenset[int]) -> None:
+    """The `settle` of a heap that is not used any more."""
+
+
 class Heap:
     """Values and variables. Variables of files count up from 0, temporary ones down from -2.
 
@@ -234,6 +238,7 @@ class Heap:
     def run(self) -> None:
         """Spread values until nothing changes."""
         queue, pending, copies, watchers = self._queue, self._pending, self._copies, self._watchers
+        add, settle = self.add, self._settle
         while queue:
             node = queue.popleft()
             new = pending.pop(node, None)
@@ -241,19 +246,20 @@ class Heap:
                 continue
             if node in copies:
                 for into in copies[node]:
-                    self.add(into, new)
+                    add(into, new)
             if node in watchers:
                 for handler, data in tuple(watchers[node]):
                     for value in new:
                         handler(value, *data)
             if node >= 0:
-                self._settle(node, new)
+                settle(node, new)
 
     def clear(self) -> None:
         """Release all memory; the heap is unusable afterwards."""
         for table in (self.held, self._pending, self._copies, self._watchers):
             table.clear()
         self.values.clear()
+        self._settle = _ignore  # its owner, which holds this heap: a cycle
 
     def is_container(self, number: int) -> bool:
         return isinstance(self.values[number], ContainerValue)
