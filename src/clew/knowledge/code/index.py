@@ -22,7 +22,7 @@ from clew.knowledge.code.linking.link_worker import WORKER_FROM, LinkWorker
 from clew.knowledge.code.models import FileInfo, FileStatus
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import ParsedContent, drop_file, find_files, prune_contents, read_files
-from clew.knowledge.code.search.late_words import has_late_words, leave_words, make_words
+from clew.knowledge.code.search.late_words import lacks_words, leave_words, make_words
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 from clew.sqlite_file import Sql
@@ -197,7 +197,7 @@ class Indexer:
     @property
     def is_whole(self) -> bool:
         """Whether the last refresh read all files, and no words are missing."""
-        return bool(self._store.meta("whole", 0)) and not has_late_words(self._store)
+        return bool(self._store.meta("whole", 0)) and not lacks_words(self._store)
 
     @property
     def is_linked(self) -> bool:
@@ -290,7 +290,7 @@ class Indexer:
             self._run_steps(report, [self._follow_and_embed])
 
     def _make_words(self) -> None:
-        if has_late_words(self._store):
+        if lacks_words(self._store):
             make_words(self._store, self._tree.root, self._stopped.is_set)
 
     def embed(self, report: Progress | None = None) -> None:

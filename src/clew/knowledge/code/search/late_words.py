@@ -16,7 +16,7 @@ _BATCH = 100
 _WAITING = "wordless"
 
 
-def has_late_words(store: CodeStore) -> bool:
+def lacks_words(store: CodeStore) -> bool:
     """Whether words were left for `make_words`."""
     return bool(store.meta(_WAITING, 0))
 
