@@ -43,9 +43,9 @@ async def answer_question(
 
 
 @asynccontextmanager
-async def open_workspace_here(here: FolderAccess, *, is_agreed: bool = False) -> AsyncIterator[tuple[App, Workspace]]:
+async def open_workspace_here(here: FolderAccess) -> AsyncIterator[tuple[App, Workspace]]:
     """The workspace of the folder, made where there is none. Raises ClewError where its files may not be read."""
-    await check_readable(here, is_agreed=is_agreed)
+    await check_readable(here)
     async with open_here(here, create=True, patience=PATIENCE_SECONDS) as app:
         workspace = await app.workspace()
         for problem in workspace.tell_problems():
@@ -70,15 +70,17 @@ async def look_again(workspace: Workspace) -> None:
         _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
 
 
-async def read_all(app: App, workspace: Workspace) -> GatherReport:
-    """As `look_again`, and at the same time index code and history."""
+async def read_all(app: App) -> GatherReport:
+    """Index code and history, and at the same time open the workspace and read what it offers."""
     with resumable(), progress("Reading the files of this folder") as shown:
         documents = shown.beside()
-        looking = workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
-        async with beside(looking) as looked:
-            gathered = await app.knowledge().gather(lambda done, total, what: shown.advance(done, total, what))
-    _tell_failed(looked.result())
-    return gathered
+        async with beside(app.knowledge().gather(shown.advance, is_asked=False)) as gathered:
+            workspace = await app.workspace()
+            reports = await workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
+    for problem in workspace.tell_problems():
+        note(problem)
+    _tell_failed(reports)
+    return gathered.result()
 
 
 def _tell_failed(reports: Sequence[Report]) -> None:

@@ -142,3 +142,16 @@ def test_a_summary_is_made_of_any_bytes(content: bytes) -> None:
 def test_a_sum_of_thousands_of_terms_is_no_deep_nesting() -> None:
     summary = summarize(b"def f(): ...\nx = " + b" + ".join([b"'a'"] * 2_000) + b"\nf()\n")
     assert (summary.error, len(summary.sites)) == ("", 1)
+
+
+def test_a_method_that_a_subclass_gets_later_overrides_from_then_on() -> None:
+    flow = flow_of(
+        base="class Base:\n    def run(self): self.step()\n    def step(self): ...\n",
+        sub="from base import Base\nclass Sub(Base): ...\n",
+    )
+    assert [call.target for call in flow.indirect_calls("base.py")] == []
+    touched = flow.update({"sub.py": summarize(b"from base import Base\nclass Sub(Base):\n    def step(self): ...\n")})
+    assert "base.py" in touched
+    assert [call.target for call in flow.indirect_calls("base.py")] == ["Sub.step"]
+    flow.update({"sub.py": summarize(b"from base import Base\nclass Sub(Base): ...\n")})
+    assert [call.target for call in flow.indirect_calls("base.py")] == []

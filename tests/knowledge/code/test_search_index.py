@@ -13,7 +13,8 @@ from clew.knowledge.code.file_content import FileContent, ParseJob, blob_id
 from clew.knowledge.code.index import advance
 from clew.knowledge.code.models import FileFacts, FileStatus, Symbol
 from clew.knowledge.code.pool import run_job
-from clew.knowledge.code.search.search_index import SearchIndex, encode_text
+from clew.knowledge.code.search.passages import encode_text
+from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore
 from clew.llm import HashEmbedder
 

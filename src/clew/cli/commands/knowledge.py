@@ -70,11 +70,12 @@ async def index(
         clew index --json
     """
     # the catalog takes as long to load as a short command
-    from clew.cli.workspace import open_workspace_here, read_all
+    from clew.cli.workspace import read_all
 
-    async with open_workspace_here(here, is_agreed=yes) as (app, workspace):
+    await check_readable(here, is_agreed=yes)
+    async with open_here(here, create=True) as app:
         began = time.monotonic()
-        gathered = await read_all(app, workspace)
+        gathered = await read_all(app)
         seconds = time.monotonic() - began
         code = app.knowledge().code
         files, left_out, symbols = await code.files(), await code.left_out(), await code.count_symbols()

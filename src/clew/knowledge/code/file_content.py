@@ -69,12 +69,13 @@ class FileContent(NamedTuple):
 
 
 class ParseJob(NamedTuple):
-    """A content to parse: into facts and words, into the summary of its flow, or into both."""
+    """A content to parse: into facts and words, into facts alone, into the summary of its flow, or into several."""
 
     body: bytes
     language: str
     has_facts: bool = True
     has_flow: bool = False
+    has_words: bool = True
 
 
 class ReadableFile(NamedTuple):
@@ -85,10 +86,11 @@ class ReadableFile(NamedTuple):
     text: str = ""
     left_out: str = ""
 
-    def job(self, *, has_facts: bool = True, has_flow: bool = False) -> ParseJob:
-        """The job that parses the text. Only Python has a flow."""
-        is_followed = has_flow and self.language == FOLLOWED
-        return ParseJob(self.text.encode("utf-8", errors="replace"), self.language, has_facts, is_followed)
+    def job(self, *, has_facts: bool = True, has_flow: bool = False, has_late_words: bool = False) -> ParseJob:
+        """The job that parses the text. Only Python has a flow, and words that may come late."""
+        is_followed = self.language == FOLLOWED
+        body = self.text.encode("utf-8", errors="replace")
+        return ParseJob(body, self.language, has_facts, has_flow and is_followed, not (has_late_words and is_followed))
 
 
 def blob_id(body: bytes) -> str:

@@ -120,13 +120,16 @@ class CodeGraph:
         """Whether all files and all edges are indexed, and no refresh runs."""
         return self.is_whole and self.indexer.is_linked and not self.indexer.is_refreshing
 
-    async def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> IndexReport:
+    async def refresh(
+        self, report: Progress | None = None, *, until: Until = "followed", has_late_words: bool = False
+    ) -> IndexReport:
         """Bring the index up to date, up to the step `until`. Other calls work meanwhile. Calls `report` from another
-        thread."""
-        return await self._run(lambda: self._refresh(report, until))
+        thread. With `has_late_words`, `follow` makes some words."""
+        return await self._run(lambda: self._refresh(report, until, has_late_words=has_late_words))
 
     async def follow(self, report: Progress | None = None) -> None:
-        """The last steps of `refresh` alone: vectors, and edges by following values, of the indexed files."""
+        """The last steps of `refresh` alone: missing words, vectors, and edges by following values, of the indexed
+        files."""
         await self._run(lambda: self.indexer.follow(report))
 
     async def embed(self, report: Progress | None = None) -> None:
@@ -225,8 +228,8 @@ class CodeGraph:
         self._refresh(None, "linked")
         return True
 
-    def _refresh(self, report: Progress | None, until: Until) -> IndexReport:
-        done = self.indexer.refresh(report, until=until)
+    def _refresh(self, report: Progress | None, until: Until, *, has_late_words: bool = False) -> IndexReport:
+        done = self.indexer.refresh(report, until=until, has_late_words=has_late_words)
         self._looked = time.monotonic()
         return done
 

@@ -18,10 +18,11 @@ from clew.errors import StorageError
 from clew.knowledge.code import rows
 from clew.knowledge.code.file_content import FileContent, ParseJob, ReadableFile, make_readable, read_content
 from clew.knowledge.code.files import Tree
-from clew.knowledge.code.linking.link_worker import LinkWorker
+from clew.knowledge.code.linking.link_worker import WORKER_FROM, LinkWorker
 from clew.knowledge.code.models import FileInfo, FileStatus
 from clew.knowledge.code.pool import GIVEN_UP, NOT_SURVIVED, parse_batches
 from clew.knowledge.code.rows import ParsedContent, drop_file, find_files, prune_contents, read_files
+from clew.knowledge.code.search.late_words import lacks_words, leave_words, make_words
 from clew.knowledge.code.search.search_index import SearchIndex
 from clew.knowledge.code.store import CodeStore, is_locked, process_lock, read_meta, write_meta
 from clew.sqlite_file import Sql
@@ -68,9 +69,11 @@ class IndexPass:
         is_stopped: Callable[[], bool],
         seen: int,
         has_flow: bool = False,
+        has_late_words: bool = False,
     ) -> None:
         """`report` receives the number of files that are done; `seen` is the time of the pass in seconds. With
-        `has_flow`, it also summarizes how values move."""
+        `has_flow`, it also summarizes how values move, and with `has_late_words` leaves the words of such contents for
+        `make_words`."""
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0
@@ -81,6 +84,7 @@ class IndexPass:
         self._is_stopped = is_stopped
         self._seen = seen
         self._has_flow = has_flow
+        self._has_late_words = has_late_words
         self._done = 0
         self._unparsed: list[tuple[str, str]] = []
 
@@ -94,7 +98,8 @@ class IndexPass:
             return None
         entries = [self._read(path) for path in paths]
         unparsed = [entry.readable for entry in entries if entry.readable is not None and entry.is_unparsed]
-        return entries, [readable.job(has_flow=self._has_flow) for readable in unparsed]
+        has_flow, has_late_words = self._has_flow, self._has_late_words
+        return entries, [readable.job(has_flow=has_flow, has_late_words=has_late_words) for readable in unparsed]
 
     def _read(self, path: str) -> _FileEntry:
         content = read_content(self._tree.root, path)
@@ -108,7 +113,8 @@ class IndexPass:
             return _FileEntry(path, readable, is_new=True)
         with self._store.reading() as sql:
             facts = rows.find_facts(sql, content.blob, readable.language)
-        return _FileEntry(path, readable, ParsedContent(facts) if facts else None, is_new=True)
+            is_known = self._has_late_words or rows.has_words(sql, content.blob, readable.language)
+        return _FileEntry(path, readable, ParsedContent(facts) if facts and is_known else None, is_new=True)
 
     def _finish(self, entries: list[_FileEntry], results: Iterator[ParsedContent]) -> None:
         """Write a batch with the results of its unparsed entries."""
@@ -190,8 +196,8 @@ class Indexer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the last refresh read all files."""
-        return bool(self._store.meta("whole", 0))
+        """Whether the last refresh read all files, and no words are missing."""
+        return bool(self._store.meta("whole", 0)) and not lacks_words(self._store)
 
     @property
     def is_linked(self) -> bool:
@@ -208,9 +214,12 @@ class Indexer:
         with self._refreshing, self._linking:
             self._links.close()
 
-    def refresh(self, report: Progress | None = None, *, until: Until = "followed") -> IndexReport:
+    def refresh(
+        self, report: Progress | None = None, *, until: Until = "followed", has_late_words: bool = False
+    ) -> IndexReport:
         """Index all changed files, then link them by names, then embed them, then follow their values, up to the step
-        `until`. Waits while another process refreshes."""
+        `until`. Waits while another process refreshes. With `has_late_words`, `follow` makes the words of Python files
+        beside following their values, where another process follows them."""
         report = report or _report_nothing
         began = time.monotonic()
         with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
@@ -221,10 +230,16 @@ class Indexer:
             self._mark_whole(not doubtful and not gone and self.is_whole)
             if doubtful or gone:
                 self._links.prepare(len(present))
-            done = self._pass(known, report, len(doubtful), has_flow=until == "read")
+            has_late_words = has_late_words and until == "read" and len(present) >= WORKER_FROM
+            if has_late_words and doubtful:
+                leave_words(self._store)
+            has_flow = until == "read"
+            done = self._pass(known, report, len(doubtful), has_flow=has_flow, has_late_words=has_late_words)
             done.run(sorted(doubtful, key=_order))
             self._drop(gone)
             self._prune()
+            if not has_late_words:
+                self._make_words()
             self._mark_whole(not self._stopped.is_set())
             steps: list[tuple[Until, Step]] = [
                 ("linked", self.link),
@@ -274,6 +289,10 @@ class Indexer:
         with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
             self._run_steps(report, [self._follow_and_embed])
 
+    def _make_words(self) -> None:
+        if lacks_words(self._store):
+            make_words(self._store, self._tree.root, self._stopped.is_set)
+
     def embed(self, report: Progress | None = None) -> None:
         """Make the missing vectors, if there is an embedder."""
         made = 0
@@ -282,7 +301,7 @@ class Indexer:
             (report or _report_nothing)(made, 0, "embedding")
 
     def _mark_whole(self, is_whole: bool) -> None:
-        if is_whole != self.is_whole:
+        if is_whole != bool(self._store.meta("whole", 0)):
             with self._store.writing() as sql:
                 write_meta(sql, "whole", int(is_whole))
 
@@ -293,9 +312,10 @@ class Indexer:
                 self._links.follow()
 
     def _follow_and_embed(self, report: Progress) -> None:
-        """Both at once: following mostly waits for the link worker."""
+        """Both at once, and the missing words: following mostly waits for the link worker."""
         with ThreadPoolExecutor(1, thread_name_prefix="clew-following") as thread:
             following = thread.submit(self._follow, report)
+            self._make_words()
             self.embed()
             following.result()
 
@@ -303,7 +323,15 @@ class Indexer:
         with self._store.reading() as sql:
             return bool(read_meta(sql, "generation", 0) == read_meta(sql, mark, 0))
 
-    def _pass(self, known: dict[str, FileInfo], report: Progress, total: int, *, has_flow: bool = False) -> IndexPass:
+    def _pass(
+        self,
+        known: dict[str, FileInfo],
+        report: Progress,
+        total: int,
+        *,
+        has_flow: bool = False,
+        has_late_words: bool = False,
+    ) -> IndexPass:
         return IndexPass(
             self._tree,
             self._store,
@@ -312,6 +340,7 @@ class Indexer:
             is_stopped=self._stopped.is_set,
             seen=int(self._clock.now().timestamp()),
             has_flow=has_flow,
+            has_late_words=has_late_words,
         )
 
     def _list_files(self) -> tuple[dict[str, FileStatus], dict[str, FileInfo]]:

@@ -26,8 +26,8 @@ from clew.knowledge.code.file_content import ParseJob
 from clew.knowledge.code.languages.detect import LANGUAGES
 from clew.knowledge.code.models import FileFacts
 from clew.knowledge.code.python_calls.summary import FlowSummary
-from clew.knowledge.code.rows import ParsedContent, encode_facts
-from clew.knowledge.code.search.search_index import encode_text
+from clew.knowledge.code.rows import NO_WORDS, ParsedContent, encode_facts
+from clew.knowledge.code.search.passages import encode_text
 
 WORKERS = 2
 POOL_FROM = 64
@@ -128,7 +128,7 @@ def _run_job(job: ParseJob, is_careful: bool) -> ParsedContent:
     text = job.body.decode("utf-8", errors="replace")
     known = extract(job.body, job.language) if is_code else None
     facts = known or FileFacts(language=job.language, lines=text.count("\n") + 1)
-    return ParsedContent(encode_facts(facts), summary, encode_text(facts, text))
+    return ParsedContent(encode_facts(facts), summary, encode_text(facts, text) if job.has_words else NO_WORDS)
 
 
 def _unparsed(job: ParseJob, reason: str) -> ParsedContent:

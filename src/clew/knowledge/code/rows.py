@@ -35,12 +35,16 @@ _UNLINK = (
 """The users of a symbol that goes have to be linked again."""
 
 
+NO_WORDS = (b"", b"")
+
+
 class ParsedContent(NamedTuple):
-    """The encoded results for a content: facts and words, as `encode_text` has them, and the summary of its flow."""
+    """The encoded results for a content: facts, the summary of its flow, and words as `encode_text` has them, or
+    NO_WORDS."""
 
     facts: bytes
     summary: bytes = b""
-    words: tuple[bytes, bytes] = (b"", b"")
+    words: tuple[bytes, bytes] = NO_WORDS
 
 
 class EdgeHop(NamedTuple):
@@ -80,6 +84,12 @@ def find_facts(sql: Sql, blob: str, language: str) -> bytes | None:
     return _find_column(sql, "facts", blob, language)
 
 
+def has_words(sql: Sql, blob: str, language: str) -> bool:
+    """Whether the words of a content are known."""
+    query = "SELECT 1 FROM passages WHERE blob = ? AND language = ?"
+    return sql.execute(query, (bytes.fromhex(blob), language)).fetchone() is not None
+
+
 def find_summary(sql: Sql, blob: str, language: str) -> bytes | None:
     """The encoded summary of a content's flow; None or empty before it is made."""
     return _find_column(sql, "summary", blob, language)
@@ -103,10 +113,24 @@ def write_parsed(sql: Sql, blob: str, language: str, parsed: ParsedContent, seen
         "INSERT INTO blobs VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET seen = excluded.seen",
         (*key, parsed.facts, parsed.summary, seen),
     )
-    sql.execute(
-        "INSERT INTO passages (blob, language, packed, texts) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING",
-        (*key, *parsed.words),
+    if parsed.words != NO_WORDS:
+        write_words(sql, blob, language, parsed.words)
+
+
+def write_words(sql: Sql, blob: str, language: str, words: tuple[bytes, bytes]) -> None:
+    """Write the words of a content, unless they are known."""
+    query = "INSERT INTO passages (blob, language, packed, texts) VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
+    sql.execute(query, (bytes.fromhex(blob), language, *words))
+
+
+def find_wordless(sql: Sql) -> list[tuple[str, str, str]]:
+    """The contents without words: path of a file that has it, blob and language, by path."""
+    query = (
+        "SELECT min(path), blob, language FROM files WHERE left_out = '' AND NOT EXISTS"
+        " (SELECT 1 FROM passages p WHERE p.blob = files.blob AND p.language = files.language)"
+        " GROUP BY blob, language ORDER BY 1"
     )
+    return [(path, blob.hex(), language) for path, blob, language in sql.execute(query)]
 
 
 def prune_contents(sql: Sql, before: int) -> None:

@@ -45,6 +45,17 @@ def read_python(source: bytes) -> FileFacts | None:
         return None
 
 
+class _FieldNames(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each type of nodes that may have names."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        found = self[kind] = tuple(name for name in kind._fields if name not in _BARE_FIELDS)
+        return found
+
+
+_fields = _FieldNames()
+
+
 class _PythonReader(FactBuilder):
     """Visits the nodes of one file."""
 
@@ -129,24 +140,24 @@ class _PythonReader(FactBuilder):
             self.symbols[-1] = msgspec.structs.replace(self.symbols[-1], doc=doc)
 
     def visit(self, node: ast.AST) -> None:
-        reader = _READERS.get(type(node))
+        kind = type(node)
+        reader = _READERS.get(kind)
         if reader is not None:
             reader(self, node)
             return
-        for name in node._fields:
-            if name not in _BARE_FIELDS:
-                self._visit_field(getattr(node, name, None))
+        for name in _fields[kind]:
+            self._visit_field(getattr(node, name, None))
 
     def _visit_field(self, value: object) -> None:
-        if isinstance(value, list):
-            if value and isinstance(value[0], ast.stmt):
+        if isinstance(value, ast.AST):
+            self.visit(value)
+        elif isinstance(value, list) and value:
+            if isinstance(value[0], ast.stmt):
                 self._visit_body(value)
             else:
                 for each in value:
                     if isinstance(each, ast.AST):
                         self.visit(each)
-        elif isinstance(value, ast.AST):
-            self.visit(value)
 
     def _visit_all(self, nodes: Iterable[ast.AST | None]) -> None:
         for node in nodes:
@@ -300,7 +311,10 @@ class _PythonReader(FactBuilder):
             self.add_call(target, node.lineno - 1)
         if not target or target.startswith(b".") or b"(" in target:
             self.visit(node.func)
-        self._visit_all((*node.args, *node.keywords))
+        for each in node.args:
+            self.visit(each)
+        for keyword in node.keywords:
+            self.visit(keyword.value)
 
     def _visit_annotation(self, node: ast.expr | None) -> None:
         """An annotation may be written as a string, also in part."""
@@ -345,14 +359,11 @@ def _called(expression: ast.expr) -> ast.expr:
 
 def _pure(node: ast.expr) -> bytes:
     """A dotted name; empty for an expression that is more than names."""
-    parts = []
+    dotted = ""
     while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
+        dotted = f".{node.attr}{dotted}"
         node = node.value
-    if not isinstance(node, ast.Name):
-        return b""
-    parts.append(node.id)
-    found = ".".join(reversed(parts)).encode()
+    found = f"{node.id}{dotted}".encode() if isinstance(node, ast.Name) else b""
     return found if len(found) <= MAX_NAME else b""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from clew.knowledge.code.python_calls.builtins import CONTAINER_METHODS, MODELS
 from clew.knowledge.code.python_calls.heap import (
@@ -31,6 +32,7 @@ class Attributes:
         self._heap = heap
         self._stored: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._readers: defaultdict[str, set[int]] = defaultdict(set)
+        self._definers: dict[tuple[int, str, int], int] = {}
 
     def stored(self, of_class: int, attr: str) -> int:
         """The target of `instance.attr = value` and `Class.attr = value`."""
@@ -60,8 +62,19 @@ class Attributes:
             self._connect(of_class, attr, after)
         return lookups[key]
 
+    def forget(self) -> None:
+        """Look for definers again: classes have other bodies or other bases."""
+        self._definers.clear()
+
     def definer(self, of_class: int, attr: str, after: int = NOTHING) -> int:
         """The first class whose body defines a name, or a base outside the project before it; or NOTHING."""
+        key = (of_class, attr, after)
+        found = self._definers.get(key)
+        if found is None:
+            found = self._definers[key] = self._definer(of_class, attr, after)
+        return found
+
+    def _definer(self, of_class: int, attr: str, after: int) -> int:
         order = self.order(of_class)
         for number in order[order.index(after) + 1 if after in order else 0 :]:
             value = self._heap.values[number]
@@ -92,6 +105,7 @@ class Attributes:
 
     def reconnect(self, of_class: int) -> None:
         """Repeat all lookups in a class and the classes below it."""
+        self.forget()
         found = [(number, self._heap.class_of(number)) for number in self.subclasses(of_class)]
         for _, value in found:
             value.mro = None
@@ -129,8 +143,7 @@ class Attributes:
                 return
 
 
-@dataclass(slots=True, eq=False)
-class CallRecord:
+class CallRecord(msgspec.Struct, eq=False, gc=False):
     """A place of a call, with variables of the whole program. `site` is negative for calls that are not written as
     one: a property, an iterator, a callback."""
 

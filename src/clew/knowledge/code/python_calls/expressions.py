@@ -55,9 +55,11 @@ class Expressions(SummaryBuilder):
         return NOTHING
 
     def read_call(self, node: ast.Call, scope: PythonScope, is_wanted: bool) -> int:
-        called, method = node.func, scope.method_scope()
-        if method is not None and isinstance(called, ast.Name) and called.id == "super" and not scope.binder("super"):
-            return self.derive(method.receiver, "super", key=method.of_class)
+        called = node.func
+        if isinstance(called, ast.Name) and called.id == "super" and not scope.binder("super"):
+            method = scope.method_scope()
+            if method is not None:
+                return self.derive(method.receiver, "super", key=method.of_class)
         attr = called.attr if isinstance(called, ast.Attribute) else ""
         watched = self.value(called.value if isinstance(called, ast.Attribute) else called, scope)
         args = tuple([self.value(item, scope) for item in node.args if not isinstance(item, ast.Starred)])

@@ -107,6 +107,11 @@ Value = (
     FunctionValue | ClassValue | InstanceValue | BoundValue | SuperValue | ModuleValue | ContainerValue | ExternalValue
 )
 CALLABLES = (FunctionValue, BoundValue, ExternalValue)
+_NONE = frozenset[int]()
+
+
+def _ignore(node: int, values: frozenset[int]) -> None:
+    """The `settle` of a heap that is not used any more."""
 
 
 class Heap:
@@ -115,13 +120,15 @@ class Heap:
     Values are only ever added to variables; `settle` and watchers see each new value of a variable once.
     """
 
-    def __init__(self, settle: Callable[[int, Set[int]], None], blocked: Set[int] = frozenset()) -> None:
+    def __init__(self, settle: Callable[[int, frozenset[int]], None], blocked: Set[int] = frozenset()) -> None:
         self.values: list[Value] = []
         self.overfull: set[int] = set(blocked)
-        self.held: dict[int, set[int]] = {}
+        self.held: dict[int, frozenset[int]] = {}
         self._numbers: dict[Hashable, int] = {}
         self._settle = settle
-        self._pending: dict[int, set[int]] = {}
+        self._alone: list[frozenset[int]] = []
+        """A set for each value. Most variables hold one value, so sharing these saves most of the memory."""
+        self._pending: dict[int, frozenset[int]] = {}
         self._queue: deque[int] = deque()  # first in, first out: new values of a variable gather while it waits
         self._copies: defaultdict[int, list[int]] = defaultdict(list)
         self._watchers: defaultdict[int, list[Watcher]] = defaultdict(list)
@@ -134,6 +141,7 @@ class Heap:
         if found is None:
             found = self._numbers[identity] = len(self.values)
             self.values.append(kind(*fields))
+            self._alone.append(frozenset((found,)))
         return found
 
     def function(self, path: str, qualname: str) -> int:
@@ -165,56 +173,54 @@ class Heap:
         self.put(node, value)
         return node
 
-    def of(self, node: int) -> Set[int]:
-        return self.held.get(node, frozenset())
+    def of(self, node: int) -> frozenset[int]:
+        return self.held.get(node, _NONE)
 
     def put(self, node: int, value: int) -> None:
-        if value not in self.held.get(node, ()):
-            self.add(node, {value})
+        self.add(node, self._alone[value])
 
     def seed(self, node: int, value: int) -> None:
         """As `put`, for an overfull variable too."""
         if node in self.overfull:
-            self._set(node, {*self.held.get(node, ()), value})
+            self.held[node] = held = self.of(node) | self._alone[value]
+            self._wait(node, held)
         else:
             self.put(node, value)
 
-    def add(self, node: int, values: Set[int]) -> None:
+    def add(self, node: int, values: frozenset[int]) -> None:
         """Add values to a variable; one that becomes overfull accepts no more."""
         if node == NOTHING or node in self.overfull:
             return
         held = self.held.get(node)
-        new = values if held is None else values - held
-        if not new:
+        if held is None:
+            new = whole = values
+        elif values <= held:
             return
-        if len(new) + len(held or ()) > MAX_OBJECTS and self._is_too_much(new if held is None else held | new):
+        else:
+            new = values if len(values) == 1 else values - held
+            whole = held | new
+        if len(whole) > MAX_OBJECTS and self._is_too_much(whole):
             self.overfull.add(node)
             self._pending.pop(node, None)
-        elif held is None:
-            self._set(node, set(new))
         else:
-            held |= new
+            self.held[node] = whole
             self._wait(node, new)
 
     def _is_too_much(self, values: Set[int]) -> bool:
         objects = sum(not isinstance(self.values[value], CALLABLES) for value in values)
         return len(values) > MAX_VALUES or objects > MAX_OBJECTS
 
-    def _set(self, node: int, values: set[int]) -> None:
-        self.held[node] = values
-        self._wait(node, values)
-
-    def _wait(self, node: int, values: Set[int]) -> None:
+    def _wait(self, node: int, values: frozenset[int]) -> None:
         pending = self._pending.get(node)
         if pending is None:
-            self._pending[node] = set(values)
+            self._pending[node] = values
             self._queue.append(node)
         else:
-            pending |= values
+            self._pending[node] = pending | values
 
     def copy(self, source: int, into: int) -> None:
         """Copy the present and future values of a variable into another."""
-        if source in (NOTHING, into) or into == NOTHING:
+        if NOTHING in (source, into) or source == into:
             return
         self._copies[source].append(into)
         held = self.held.get(source)
@@ -226,12 +232,13 @@ class Heap:
         if node == NOTHING:
             return
         self._watchers[node].append((handler, data))
-        for value in tuple(self.held.get(node, ())):
+        for value in self.of(node):
             handler(value, *data)
 
     def run(self) -> None:
         """Spread values until nothing changes."""
         queue, pending, copies, watchers = self._queue, self._pending, self._copies, self._watchers
+        add, settle = self.add, self._settle
         while queue:
             node = queue.popleft()
             new = pending.pop(node, None)
@@ -239,19 +246,20 @@ class Heap:
                 continue
             if node in copies:
                 for into in copies[node]:
-                    self.add(into, new)
+                    add(into, new)
             if node in watchers:
                 for handler, data in tuple(watchers[node]):
                     for value in new:
                         handler(value, *data)
             if node >= 0:
-                self._settle(node, new)
+                settle(node, new)
 
     def clear(self) -> None:
         """Release all memory; the heap is unusable afterwards."""
         for table in (self.held, self._pending, self._copies, self._watchers):
             table.clear()
         self.values.clear()
+        self._settle = _ignore  # its owner, which holds this heap: a cycle
 
     def is_container(self, number: int) -> bool:
         return isinstance(self.values[number], ContainerValue)

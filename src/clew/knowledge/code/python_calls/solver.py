@@ -47,6 +47,9 @@ class LoadedFile:
     base: int
     """The offset of its variables."""
     summary: FlowSummary
+    copies: Mapping[int, Sequence[int]]
+    uses: Mapping[int, Sequence[ValueUse]]
+    """Those of the summary, which are asked for most."""
     functions: list[int] = field(default_factory=list)
     classes: list[int] = field(default_factory=list)
     records: dict[int, CallRecord] = field(default_factory=dict)
@@ -113,6 +116,7 @@ class Solver:
     def _unload(self, file: LoadedFile) -> set[int]:
         """Take a file out of the program: its definitions are gone. Return the numbers of the files that call them."""
         del self.files[file.path], self.by_number[file.number]
+        self.attributes.forget()
         self.calls.edges.pop(file.number, None)
         self.calls.wrapped.pop(file.number, None)
         self.exports.leave(file.path)
@@ -143,9 +147,10 @@ class Solver:
 
     def _enter(self, path: str, summary: FlowSummary) -> LoadedFile:
         self._last += 1
-        file = LoadedFile(path, self._last, self._last << SHIFT, summary)
+        file = LoadedFile(path, self._last, self._last << SHIFT, summary, summary.copies, summary.uses)
         self.files[path] = self.by_number[self._last] = file
         self.exports.enter(path, file.base, summary)
+        self.attributes.forget()
         ordinals: defaultdict[str, int] = defaultdict(int)
         defined: list[Class | Function] = [*summary.classes, *summary.functions]
         for known in defined:
@@ -230,17 +235,19 @@ class Solver:
                 self.heap.copy(base + site.args[0], base + site.result)
             self.heap.run()
 
-    def _settle(self, node: int, values: Set[int]) -> None:
+    def _settle(self, node: int, values: frozenset[int]) -> None:
         """Pass new values of a file's variable on to its copies and uses."""
         file = self.by_number.get(node >> SHIFT)
         if file is None:
             return
-        local, base, summary = node & MASK, node & ~MASK, file.summary
-        if local in summary.copies:
-            for into in summary.copies[local]:
-                self.heap.add(base + into, values)
-        if local in summary.uses:
-            for use in summary.uses[local]:
+        local = node & MASK
+        copies, uses = file.copies.get(local), file.uses.get(local)
+        if copies is not None:
+            base, add = file.base, self.heap.add
+            for into in copies:
+                add(base + into, values)
+        if uses is not None:
+            for use in uses:
                 handler = HANDLERS[use.op]
                 for value in values:
                     handler(self, file, use, value)

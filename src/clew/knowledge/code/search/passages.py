@@ -91,6 +91,12 @@ def format_of(path: str) -> str:
     return _FORMATS.get(ending, "") if name else RST if ending in _PLAIN_NAMES else ""
 
 
+def encode_text(facts: FileFacts, text: str) -> tuple[bytes, bytes]:
+    """The stored passages of a content, and their texts for an embedder. Pure: may run in another process."""
+    packed, texts = pack(facts, text)
+    return _encode(packed), texts
+
+
 def pack(facts: FileFacts, text: str) -> tuple[Packed, bytes]:
     """The passages of a content, and the texts that `read_texts` returns. Never raises."""
     passages = cut(facts, text[:MAX_TEXT].encode("utf-8", "replace").decode())

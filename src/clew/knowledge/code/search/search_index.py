@@ -17,8 +17,7 @@ import msgspec
 import numpy as np
 
 from clew.errors import Corrupted
-from clew.knowledge.code.models import FileFacts
-from clew.knowledge.code.search.passages import Packed, pack, read_texts
+from clew.knowledge.code.search.passages import Packed, read_texts
 from clew.knowledge.code.search.postings import (
     Floats,
     IndexView,
@@ -60,13 +59,13 @@ MAX_CORRECTIONS = 10_000
 """Words whose corrections are cached."""
 _QUALIFIER = lazy_pattern(r"\.|::|#")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-_VECTORS = "vectors"
-"""The mark that changes with every change of vectors."""
+VECTORS = "vectors"
+"""The mark that changes with every change of vectors, and when words were made later than the files were read."""
 _EMBEDDED = "embedded"
-"""The embedder and the generation of the files whose contents all have vectors. To look for others reads the table."""
+"""The embedder, and the state of files and vectors in which all contents have vectors. To look for others reads the
+table."""
 _STATE = "f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL"
 _FILES = "FROM files f JOIN passages p USING (blob, language) WHERE f.left_out = ''"
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Packed).decode
 
 
@@ -108,7 +107,7 @@ class SearchIndex:
         if self._embedder is None:
             return 0
         with self._store.reading() as sql:
-            state = f"{self._model} {read_meta(sql, 'generation', 0)}"
+            state = f"{self._model} {read_meta(sql, 'generation', 0)} {read_meta(sql, VECTORS, 0)}"
             if read_meta(sql, _EMBEDDED, "") == state:
                 return 0
             waiting = _read_waiting(sql, self._model, limit)
@@ -116,7 +115,7 @@ class SearchIndex:
         with self._store.writing() as sql:
             if made:
                 sql.executemany("UPDATE passages SET model = ?, vectors = ? WHERE blob = ? AND language = ?", made)
-                write_meta(sql, _VECTORS, read_meta(sql, _VECTORS, 0) + 1)
+                write_meta(sql, VECTORS, read_meta(sql, VECTORS, 0) + 1)
             else:
                 write_meta(sql, _EMBEDDED, state)
         return len(made)
@@ -240,7 +239,7 @@ class SearchIndex:
 
     def _read_mark(self, sql: Sql) -> tuple[int, int, int]:
         """The state of files and vectors in the store."""
-        return self._store.era, read_meta(sql, "generation", 0), read_meta(sql, _VECTORS, 0)
+        return self._store.era, read_meta(sql, "generation", 0), read_meta(sql, VECTORS, 0)
 
     def _load(self, sql: Sql) -> None:
         """Build the segments of the present files; the large one stays while little has changed."""
@@ -296,12 +295,6 @@ class SearchIndex:
             return None
         vector = np.frombuffer(self._embedder.embed([text])[0], "<f4")
         return vector if vector.any() else None
-
-
-def encode_text(facts: FileFacts, text: str) -> tuple[bytes, bytes]:
-    """The stored passages of a content, and their texts for an embedder. Pure: may run in another process."""
-    packed, texts = pack(facts, text)
-    return _encode(packed), texts
 
 
 def _file_hits(text: IssueText, view: IndexView, ranked: Ranked, limit: int) -> Iterator[FileHit]:
