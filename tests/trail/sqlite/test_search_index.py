@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import random
+import weakref
 from pathlib import Path
 
 import msgspec
@@ -12,6 +15,7 @@ from clew.access import Principal
 from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.query import SearchRequest
+from clew.trail.sqlite.index.postings import TermPostings
 from clew.trail.sqlite.index.search_index import PENDING, Index
 from clew.trail.sqlite.trail import SqliteTrail
 from clew.trail.store import Trail
@@ -118,3 +122,23 @@ async def test_results_do_not_depend_on_earlier_searches(
     assert seen == [await found(again, me), await found(again, insider)]
     assert len(seen[1]) == min(len(versions), 100)
     await again.close()
+
+
+async def test_a_closed_trail_leaves_memory_without_the_garbage_collector(tmp_path: Path, me: Principal) -> None:
+    """Its columns take megabytes, and tantivy has a thread of its own for as long as its index is in memory."""
+    gc.disable()
+    try:
+        trail = opened(tmp_path)
+        await trail.records.create_many([Draft(title=f"thread {each}", context={}) for each in range(PENDING)], by=me)
+        await found(trail, me)
+        postings = [
+            each for each in gc.get_objects() if isinstance(each, TermPostings) and each._folder.parent == tmp_path
+        ]
+        assert postings
+        await trail.close()
+        parts = [weakref.ref(each) for each in (trail, trail.index, *postings)]
+        del trail, postings
+        await asyncio.to_thread(int)  # the thread that closed it forgets it when it has something else to do
+        assert [part() for part in parts] == [None] * len(parts)
+    finally:
+        gc.enable()
