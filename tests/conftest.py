@@ -5,7 +5,9 @@ from __future__ import annotations
 import compileall
 import gc
 import os
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -32,6 +34,13 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # numpy's threads wait in a busy loop: beside other workers they take several times the processor time of one thread.
 # numpy reads this when it is first imported, which is later; programs that tests start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Thousands of trails are made and removed, which takes ten times longer on a disk than in memory. Crashes of Clew, and
+# what it does where a disk is full, look the same on both.
+MEMORY = Path("/dev/shm")
+ROOM = 4_000_000_000
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # No deadline, because the time of an example depends on the load of the machine. The default profile tries the same few
 # examples in each run; `--hypothesis-profile=explore` tries many new ones.
@@ -112,6 +121,13 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture
+def disk_path() -> Iterator[Path]:
+    """A folder on the disk. A sandbox opens none below /dev, where `tmp_path` may be."""
+    with tempfile.TemporaryDirectory(prefix="clew-test-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder).resolve()
+
+
 @pytest.fixture(scope="session")
 def trust_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("trust")
@@ -130,6 +146,12 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of the person who runs the tests are out of sight, also of programs that tests start."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests wait until consumers have passed events that are not for them, which is written when nothing else comes."""
+    monkeypatch.setattr("clew.trail.sqlite.consumers.deliveries.SETTLE_SECONDS", 0.05)
 
 
 @pytest.fixture

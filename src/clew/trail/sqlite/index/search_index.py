@@ -52,10 +52,10 @@ class Index:
         self._indexing: Future[None] | None = None
 
     def close(self) -> None:
-        """Finish what is being written, and let go of everything: tantivy keeps a thread for an index that is open."""
+        """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they are there."""
         self._indexer.shutdown(wait=True)
         self._terms.store()
-        self._postings, self._indexing, self.columns = None, None, Columns()
+        self._postings = None
 
     # -- asking -------------------------------------------------------------------------------------------
 
