@@ -52,7 +52,7 @@ class Index:
         self._indexing: Future[None] | None = None
 
     def close(self) -> None:
-        """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they are there."""
+        """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they exist."""
         self._indexer.shutdown(wait=True)
         self._terms.store()
         self._postings = None
