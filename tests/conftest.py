@@ -35,12 +35,16 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # numpy reads this when it is first imported, which is later; programs that tests start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Thousands of trails are made and removed, which takes ten times longer on a disk than in memory. Crashes of Clew, and
-# what it does where a disk is full, look the same on both.
 MEMORY = Path("/dev/shm")
 ROOM = 4_000_000_000
-if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
-    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+IN_MEMORY = frozenset(
+    {
+        *("adapters", "agents", "bus", "catalog", "cli", "client", "config", "conformance", "context", "knowledge"),
+        *("llm", "skills", "telemetry", "trail"),
+    }
+)
+"""Folders whose tests have their files in memory where there is room: thousands of trails are made and removed, which
+takes ten times longer on a disk. Others need a disk: a sandbox opens nothing below /dev."""
 
 # No deadline, because the time of an example depends on the load of the machine. The default profile tries the same few
 # examples in each run; `--hypothesis-profile=explore` tries many new ones.
@@ -121,11 +125,22 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def memory() -> Path | None:
+    """A place in memory with much room, None where there is none."""
+    is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    return MEMORY if is_roomy else None
+
+
 @pytest.fixture
-def disk_path() -> Iterator[Path]:
-    """A folder on the disk. A sandbox opens none below /dev, where `tmp_path` may be."""
-    with tempfile.TemporaryDirectory(prefix="clew-test-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder).resolve()
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path, memory: Path | None) -> Iterator[Path]:
+    """A folder of the test, in memory or on the disk."""
+    package, *_ = request.path.relative_to(Path(__file__).parent).parts
+    if memory is None or package not in IN_MEMORY:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="clew-test-", dir=memory, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture(scope="session")

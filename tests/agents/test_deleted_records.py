@@ -5,7 +5,9 @@ from __future__ import annotations
 from clew.tools.tool import tool
 from clew.trail.model.selector import ContextMatch, Selector
 from tests.agents.payments import Bank, answer
+from tests.agents.runtimes import Running
 from tests.agents.whole_runs import answer_of
+from tests.handlers import until
 
 FOUND = "the number of the safe is 4711"
 
@@ -47,6 +49,7 @@ async def test_a_turn_whose_response_is_deleted_goes_on_with_the_others(bank: Ba
     async with bank.asking(script, look) as (run, sent, question):
         of_look = (ContextMatch(path="tool", value="look"),)
         (found,) = await run.until(Selector(schema_name=run.flow.response, context_match=of_look))
+        await all_settled(run)
         await run.trail.records.delete(found.id, by=run.me)
         asked = len(run.model.requests)
         await answer(run, question, "once")
@@ -78,3 +81,15 @@ async def test_a_worker_that_starts_later_goes_on_without_a_deleted_response(ban
     assert ended.status == "done", ended.text
     assert FOUND not in str(later)
     assert "text was deleted" in str(later)
+
+
+async def all_settled(run: Running) -> None:
+    """Return when every consumer has seen everything."""
+    head = await run.trail.log.head()
+    for state in await run.trail.deliveries.consumers(by=run.me):
+        await until(
+            run.trail,
+            lambda found: found.cursor >= head and found.pending + found.claimed == 0,
+            state.consumer.name,
+            run.me,
+        )
