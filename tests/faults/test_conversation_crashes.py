@@ -1,7 +1,7 @@
 """Kill the process at every event boundary of a conversation with tools: the end is that of the uninterrupted run.
 
 Before an event the file is as it is after the event before. So a kill after every other event shows every second
-state, and one before it some of the rest; the others run with `--full`. One conversation is killed after all of them."""
+state, and one before it some of the rest; the others run with `--full`. One run is killed after all of them."""
 
 from __future__ import annotations
 
