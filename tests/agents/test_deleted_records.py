@@ -5,8 +5,8 @@ from __future__ import annotations
 from clew.tools.tool import tool
 from clew.trail.model.selector import ContextMatch, Selector
 from tests.agents.payments import Bank, answer
-from tests.agents.runtimes import CLERK, Running
-from tests.agents.whole_runs import answer_of
+from tests.agents.runtimes import Running
+from tests.agents.whole_runs import CLERK, answer_of
 from tests.handlers import until
 
 FOUND = "the number of the safe is 4711"
