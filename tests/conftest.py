@@ -166,7 +166,7 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def settling(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests wait until consumers have passed events that are not for them, which is written when nothing else comes."""
-    monkeypatch.setattr("clew.trail.sqlite.consumers.deliveries.SETTLE_SECONDS", 0.05)
+    monkeypatch.setattr("clew.trail.sqlite.consumers.deliveries.SETTLE", 50_000)
 
 
 @pytest.fixture
