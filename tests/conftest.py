@@ -5,7 +5,9 @@ from __future__ import annotations
 import compileall
 import gc
 import os
+import shutil
 import signal
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
@@ -32,6 +34,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # numpy's threads wait in a busy loop: beside other workers they take several times the processor time of one thread.
 # numpy reads this when it is first imported, which is later; programs that tests start inherit it.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+MEMORY = Path("/dev/shm")
+ROOM = 4_000_000_000
+IN_MEMORY = frozenset(
+    {
+        *("adapters", "agents", "bus", "catalog", "cli", "client", "config", "conformance", "context", "knowledge"),
+        *("llm", "skills", "telemetry", "trail"),
+    }
+)
+"""Folders whose tests have their files in memory where there is room: thousands of trails are made and removed, which
+takes ten times longer on a disk. Others need a disk: a sandbox opens nothing below /dev."""
 
 # No deadline, because the time of an example depends on the load of the machine. The default profile tries the same few
 # examples in each run; `--hypothesis-profile=explore` tries many new ones.
@@ -113,6 +126,24 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
+def memory() -> Path | None:
+    """A place in memory with much room, None where there is none."""
+    is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
+    return MEMORY if is_roomy else None
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path, memory: Path | None) -> Iterator[Path]:
+    """A folder of the test, in memory or on the disk."""
+    package, *_ = request.path.relative_to(Path(__file__).parent).parts
+    if memory is None or package not in IN_MEMORY:
+        yield tmp_path
+        return
+    with tempfile.TemporaryDirectory(prefix="clew-test-", dir=memory, ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+@pytest.fixture(scope="session")
 def trust_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("trust")
 
@@ -130,6 +161,12 @@ def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys of the person who runs the tests are out of sight, also of programs that tests start."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture(autouse=True)
+def settling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests wait until consumers have passed events that are not for them, which is written when nothing else comes."""
+    monkeypatch.setattr("clew.trail.sqlite.consumers.deliveries.SETTLE", 50_000)
 
 
 @pytest.fixture

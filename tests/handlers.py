@@ -7,11 +7,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import ConsumerState, Event
+from clew.trail.model.event import Consumer, ConsumerState, Event
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.handlers import Handler, Worker, handles
@@ -93,10 +94,17 @@ async def texts(trail: Trail, schema_name: str) -> list[str]:
 
 
 async def pass_time(trail: Trail, clock: ManualClock, **amount: float) -> None:
-    """Move the clock once nothing is under way. Workers look at it when anything is written."""
+    """Move the clock once nothing is under way, and let the workers look at it."""
     await until(trail, lambda state: state.claimed == 0)
     clock.advance(**amount)
-    await trail.records.create(Draft(title="Tick", schema_name="tick.v1", context={}), by=ANN)
+    await look_again(trail)
+
+
+async def look_again(trail: Trail) -> None:
+    """Let every worker look what is due now: where consumers change, none waits for the time that it knew."""
+    passing = Consumer(name=f"passing-{uuid4()}", selector=Selector(schema_name="passing.v1"))
+    await trail.deliveries.register(passing, by=ANN)
+    await trail.deliveries.unregister(passing.name, by=ANN)
 
 
 def fail_with(error: BaseException) -> Callable[[Event], Any]:

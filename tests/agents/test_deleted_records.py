@@ -5,7 +5,9 @@ from __future__ import annotations
 from clew.tools.tool import tool
 from clew.trail.model.selector import ContextMatch, Selector
 from tests.agents.payments import Bank, answer
-from tests.agents.whole_runs import answer_of
+from tests.agents.runtimes import Running
+from tests.agents.whole_runs import CLERK, answer_of
+from tests.handlers import until
 
 FOUND = "the number of the safe is 4711"
 
@@ -47,6 +49,7 @@ async def test_a_turn_whose_response_is_deleted_goes_on_with_the_others(bank: Ba
     async with bank.asking(script, look) as (run, sent, question):
         of_look = (ContextMatch(path="tool", value="look"),)
         (found,) = await run.until(Selector(schema_name=run.flow.response, context_match=of_look))
+        await has_seen(run, found.id)
         await run.trail.records.delete(found.id, by=run.me)
         asked = len(run.model.requests)
         await answer(run, question, "once")
@@ -78,3 +81,12 @@ async def test_a_worker_that_starts_later_goes_on_without_a_deleted_response(ban
     assert ended.status == "done", ended.text
     assert FOUND not in str(later)
     assert "text was deleted" in str(later)
+
+
+async def has_seen(run: Running, event_of: str) -> None:
+    """Return when the clerk has worked on the newest event of a record."""
+    events, _ = await run.trail.log.read(0, by=run.me, limit=1_000)
+    seq = max(event.seq for event in events if event.breadcrumb_id == event_of)
+    await until(
+        run.trail, lambda state: state.cursor >= seq and state.pending + state.claimed == 0, f"agent/{CLERK}", run.me
+    )

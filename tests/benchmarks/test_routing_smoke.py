@@ -26,6 +26,6 @@ def test_without_the_data_it_is_skipped_loudly(tmp_path: Path) -> None:
 @pytest.mark.req("SYL-12")
 @pytest.mark.skipif(not (DATA / "routing_dev.jsonl").exists(), reason="../shared/data is absent")
 def test_the_router_is_right_where_it_is_certain_on_messages_it_has_not_seen() -> None:
-    done = run("--seeds", "1")
+    done = run("--seeds", "1", "--shipped")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Slash commands: 14 of 14 right." in done.stdout

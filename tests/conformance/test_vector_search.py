@@ -51,7 +51,7 @@ async def nearest(
 async def test_of_ten_thousand_the_ten_nearest_are_found_with_any_filter_and_after_reloading(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
-    vectors, queries = random_vectors(10_000, seed=1), random_vectors(12, seed=1)
+    vectors, queries = random_vectors(10_000, seed=1), random_vectors(5, seed=1)
     shares = {"one": 100, "ten": 10, "half": 2}
     drafts = [
         draft(str(at), tags=[tag for tag, step in shares.items() if at % step == 0], embedding=vector)

@@ -19,7 +19,7 @@ from clew.trail.store import Trail
 from tests.faults.processes import PATIENCE, Child, drain, is_in_file, open_at
 from tests.faults.writer import ME, content_of, echo, word_of, write_until_killed
 
-ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "100"))
+ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "40"))
 SAMPLE = 20
 """Rounds on a server, whose own crashes are in test_postgres_crash.py; all of them with `--full`."""
 SEARCHES = 150

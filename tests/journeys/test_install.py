@@ -14,7 +14,9 @@ from pathlib import Path
 
 import pytest
 
+from clew.files import locked
 from tests.test_lock import ROOT, runtime_packages
+from tests.worker_folders import shared_by_workers
 
 PATIENCE = 300.0
 
@@ -30,7 +32,12 @@ def run(command: Sequence[str], folder: Path, home: Path) -> str:
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel as `make dist` builds it."""
-    folder = tmp_path_factory.mktemp("dist")
+    folder = shared_by_workers(tmp_path_factory, "dist")
+    with locked(folder):
+        return next(folder.glob("*.whl"), None) or build_wheel(folder)
+
+
+def build_wheel(folder: Path) -> Path:
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
@@ -41,7 +48,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The programs of an environment that holds the wheel and the packages that it asks for, and no others."""
-    place = tmp_path_factory.mktemp("environment")
+    place = shared_by_workers(tmp_path_factory, "environment")
+    with locked(place):
+        if not (place / "bin" / "clew").exists():
+            install(wheel, place)
+    return place / "bin"
+
+
+def install(wheel: Path, place: Path) -> None:
     subprocess.run([sys.executable, "-m", "venv", str(place)], timeout=PATIENCE, check=True)
     site = next(place.glob("lib/python*/site-packages"))
     for name in runtime_packages():
@@ -49,7 +63,6 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     pip = [str(place / "bin" / "python"), "-m", "pip", "--disable-pip-version-check", "install"]
     # by the name in the README's block, with its dependencies, all of which must be there
     run([*pip, "--no-index", shlex.split(install_block()[0], comments=True)[-1]], wheel.parent, place)
-    return place / "bin"
 
 
 def install_block() -> list[str]:

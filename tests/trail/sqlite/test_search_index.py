@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import random
+import weakref
 from pathlib import Path
 
 import msgspec
@@ -12,6 +14,7 @@ from clew.access import Principal
 from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.query import SearchRequest
+from clew.trail.sqlite.index.postings import TermPostings
 from clew.trail.sqlite.index.search_index import PENDING, Index
 from clew.trail.sqlite.trail import SqliteTrail
 from clew.trail.store import Trail
@@ -118,3 +121,21 @@ async def test_results_do_not_depend_on_earlier_searches(
     assert seen == [await found(again, me), await found(again, insider)]
     assert len(seen[1]) == min(len(versions), 100)
     await again.close()
+
+
+async def test_a_closed_trail_leaves_memory_without_the_garbage_collector(tmp_path: Path, me: Principal) -> None:
+    """Its columns take megabytes, and tantivy has a thread of its own for as long as its index is there."""
+    gc.collect()
+    gc.disable()
+    try:
+        trail = opened(tmp_path)
+        drafts = [Draft(title=f"thread {each}", context={}) for each in range(PENDING)]
+        await trail.records.create_many(drafts, by=me)
+        await found(trail, me)
+        postings = [each for each in gc.get_objects() if isinstance(each, TermPostings) and each._folder.is_dir()]
+        traces = [weakref.ref(each) for each in (trail, *postings)]
+        trail._close()  # in this thread: the one that `close` takes remembers what it did last
+        del trail, postings
+        assert [trace() for trace in traces] == [None, None]
+    finally:
+        gc.enable()

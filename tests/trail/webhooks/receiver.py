@@ -15,7 +15,7 @@ from clew.trail.model.event import Consumer, ConsumerState, Webhook
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.webhooks import WebhookSender
-from tests.handlers import PATIENCE
+from tests.handlers import PATIENCE, PAUSE, look_again
 
 LOCAL = ("127.0.0.0/8",)
 SECRET = "s3cret-ünïcode"
@@ -97,14 +97,14 @@ class RunningSender:
     async def until(self, holds: Callable[[ConsumerState], bool], name: str = "hook") -> ConsumerState:
         async with asyncio.timeout(PATIENCE):
             while not holds(state := await self.state(name)):
-                pass
+                await asyncio.sleep(PAUSE)
             return state
 
     async def later(self) -> None:
         """Let every retry come due, once nothing is under way."""
         await self.until(lambda state: state.claimed == 0)
         self.clock.advance(hours=1)
-        await self.sender.refresh()
+        await look_again(self.trail)
 
 
 @asynccontextmanager

@@ -208,7 +208,7 @@ async def check_trail(config: Config) -> AsyncIterator[CheckFinding]:
 def _check_index(file: Path) -> CheckFinding:
     folder = file.with_name(file.name + "-index")
     if not folder.is_dir():
-        return ok("index", "not built yet; the first search builds it")
+        return ok("index", "not built yet; a search over many records builds it")
     return ok("index", f"{sum(each.stat().st_size for each in folder.iterdir()) / 1e6:.1f} MB, rebuilt when in doubt")
 
 

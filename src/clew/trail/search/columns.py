@@ -6,6 +6,7 @@ Everything here is derived. A slot keeps its number while the process lives; tha
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,8 +56,11 @@ class Columns:
         self.vector_count = 1
         self._slot_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._slot_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        self._document_frequency = np.zeros(RARITY_BUCKETS, np.int32)
         self._totals: dict[int, tuple[int, float]] = {}
+
+    @cached_property
+    def _document_frequency(self) -> npt.NDArray[np.int32]:
+        return np.zeros(RARITY_BUCKETS, np.int32)  # 16 MB, for columns that hold something
 
     # -- filling ------------------------------------------------------------------------------------------
 

@@ -402,6 +402,8 @@ class Engine:
         for connection in self._readers:
             with contextlib.suppress(apsw.Error):
                 connection.close()
+        # they belong to the trail, which holds this engine: without the cycle it leaves memory at once
+        del self.on_commit, self.on_rollback, self.before_commit
 
     # -- damage -------------------------------------------------------------------------------------------
 

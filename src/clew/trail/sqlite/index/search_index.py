@@ -7,6 +7,7 @@ whichever process, as far as this search may find it; what the postings lack is 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
@@ -37,6 +38,7 @@ class Index:
 
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
+        self._folder = engine.path.with_name(engine.path.name + "-index")
         self._terms = TermsBook(engine, audiences)
         self.columns = Columns()
         self.seq = -1
@@ -50,8 +52,10 @@ class Index:
         self._indexing: Future[None] | None = None
 
     def close(self) -> None:
+        """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they exist."""
         self._indexer.shutdown(wait=True)
         self._terms.store()
+        self._postings = None
 
     # -- asking -------------------------------------------------------------------------------------------
 
@@ -89,8 +93,9 @@ class Index:
         try:
             head = read_head(connection)
             columns = self._read_columns(connection)
-            postings = self._postings or self._open_postings(connection)
-            changed = connection.execute("SELECT DISTINCT rid FROM events WHERE seq > ?", (postings.seq,)).fetchall()
+            postings = self._postings or self._find_postings(connection)
+            done = 0 if postings is None else postings.seq
+            changed = connection.execute("SELECT DISTINCT rid FROM events WHERE seq > ?", (done,)).fetchall()
         finally:
             connection.execute("ROLLBACK")
         self.columns, self._postings, self.seq = columns, postings, head
@@ -151,16 +156,19 @@ class Index:
 
     # -- postings -----------------------------------------------------------------------------------------
 
+    def _find_postings(self, connection: Sql) -> TermPostings | None:
+        """The postings beside the file, None where there are none yet: a search over few records does without."""
+        return self._open_postings(connection) if os.path.lexists(self._folder) else None
+
     def _open_postings(self, connection: Sql) -> TermPostings:
-        folder = self._engine.path.with_name(self._engine.path.name + "-index")
-        return TermPostings(folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
+        return TermPostings(self._folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
 
     def _hand_over(self, connection: Sql) -> None:
         """Give records that the postings lack to the thread that writes them, once there are enough of them."""
-        if self._indexing is not None or self._postings is None:
+        if self._indexing is not None or len(self._pending) + len(self._gone) < PENDING:
             return
-        if len(self._pending) + len(self._gone) < PENDING:
-            return
+        if self._postings is None:
+            self._postings = self._open_postings(connection)
         present, gone = sorted(self._pending), sorted(self._gone)
         work = zip(present, self.columns.term_texts(self.columns.slots(present)), strict=True)
         mark = _mark_of(connection, self.seq)
