@@ -1,4 +1,4 @@
-"""The only wiring: from a `Config` to an `App` that holds an open trail and what works on it."""
+"""Builds the application: from a `Config` to an `App` with an open trail and the services that work on it."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ if TYPE_CHECKING:
     from clew.trail.work.webhooks import WebhookSender
 
 REFRESH_SECONDS = 300.0
-"""How often a server looks whether a source is stale."""
+"""The interval, in seconds, at which a server checks for stale sources."""
 CODE_FIRST_SECONDS = 20.0
-"""So long reading documents waits until the code is read, which answers sooner."""
+"""The longest time, in seconds, that reading documents waits for the code, which is ready for questions sooner."""
 
 LOOK_SECONDS = 5.0
-"""How often a server looks whether the folder's agents have changed, or the user has agreed to the trail."""
+"""The interval, in seconds, at which a server checks whether the folder's agents have changed, or the user has agreed
+to the trail."""
 
 log = logging.getLogger(__name__)
 
@@ -80,20 +81,20 @@ class App:
             enabled=config.hygiene.enabled,
         )
         self.refusal = ""
-        """Why the files of the folder are not read, with what to do; known once the workspace is open."""
+        """Why the files of the folder are not read, and what to do; set when the workspace is opened."""
         self._workspace: Workspace | None = None
         self._models: Models | None = None
         self._knowledge: Knowledge | None = None
         self._sender: WebhookSender | None = None
         self._has_read = asyncio.Event()
-        """Set when the code has been read as far as it will be."""
+        """Set when reading the code has finished, failed or turned out to be unnecessary."""
         self._reads_code = False
         self._patience = patience
         self._bus = bus
         self._opening = asyncio.Lock()
 
     async def workspace(self) -> Workspace:
-        """The workspace behind `ask` and `get`. Built at the first call, and once, however many call at the same time.
+        """The workspace behind `ask` and `get`. Built once, at the first call, even if several calls are concurrent.
 
         Raises ConfigError.
         """
@@ -120,13 +121,13 @@ class App:
             return self._workspace
 
     def has_knowledge(self) -> bool:
-        """Whether the folder lies in a project whose files can be known."""
+        """Whether the folder is in a project whose files can be indexed."""
         from clew.catalog.workspace.repository import has_repository
 
         return not self.refusal and has_repository(self.config)
 
     async def _offer_knowledge(self, workspace: Workspace) -> None:
-        """Add what is known of the folder's files as domains. Another domain of such a name has precedence."""
+        """Add the knowledge of the folder's files as domains. Another domain of such a name has precedence."""
         from clew.knowledge.domains.code import build_code  # where there is no code to know, nothing of it is loaded
         from clew.knowledge.domains.history import build_history
         from clew.knowledge.domains.reference import build_reference
@@ -142,8 +143,9 @@ class App:
         return self.knowledge()
 
     def knowledge(self, models: Models | None = None) -> Knowledge:
-        """Knowledge of the files around the folder. Nothing is read before it is asked for. A model is asked only where
-        the settings name one, of the models of the settings unless the first call gives others. Raises StorageError."""
+        """Knowledge of the files around the folder. Nothing is read before the first use. A model is used only if the
+        settings name one; it is taken from `models` of the first call, or else from the models of the settings. Raises
+        StorageError."""
         if self._knowledge is None:
             from clew.knowledge.base import open_knowledge  # for commands that ask about code and history
 
@@ -211,8 +213,8 @@ class App:
         """The runtime of this folder's agents, with the models of its settings unless others are given: all of it, or
         the part of some roles. `tags` are those of the worker.
 
-        Raises ConfigError, also on a trail that the user neither made nor agreed to; SandboxUnavailable in production
-        where nothing can shut code in.
+        Raises ConfigError, also for a trail that the user neither created nor agreed to, and SandboxUnavailable in
+        production if there is no isolation.
         """
         from clew.agents.workers.roles import EVERY_ROLE  # agents are for commands that run them
         from clew.team.assembly import build_folder_runtime
@@ -252,7 +254,8 @@ class App:
         return self._models
 
     async def mirror_agents(self) -> None:
-        """Let the agents of the folder's markdown run, those that the user agreed to, as they are now."""
+        """Copy the current agents of the folder's markdown files to the trail so that they can run. Only agents that
+        the user agreed to are copied."""
         from clew.agents.folder.folder_agents import mirror_agents  # for commands that run agents
         from clew.team.members.member_definitions import mirror_members
         from clew.team.messages.message_types import AGENTS
@@ -278,8 +281,8 @@ class App:
 
     @contextlib.asynccontextmanager
     async def keeping_fresh(self) -> AsyncIterator[None]:
-        """Bring stale sources up to date at once and every few minutes, and what is known of the files, skills, agents
-        and rules as they change, while the context is open."""
+        """While the context is open, refresh stale sources at once and every few minutes, and update the knowledge of
+        files, skills, agents and rules whenever they change."""
         works = (self._keep_fresh(), self._keep_knowledge(), self._keep_definitions())
         tasks = [asyncio.create_task(work) for work in works]
         for task in tasks:
@@ -333,7 +336,7 @@ class App:
                 await self._has_read.wait()
 
     async def close(self) -> None:
-        """Let go of what the workspace, the models and the index of code hold; the trail is closed by `open_app`."""
+        """Close the models, the workspace and the knowledge of files. `open_app` closes the trail."""
         if self._models is not None:
             await self._models.close()
         if self._workspace is not None:
@@ -347,8 +350,8 @@ class App:
         on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None,
         roles: frozenset[str] | None = None,
     ) -> AsyncIterator[Callable[[], None]]:
-        """Warm the index, run the sweeper and the webhooks while the context is open, as far as that belongs to some
-        roles; yields a call that looks for new webhooks."""
+        """Warm the index, and run the sweeper and the webhooks while the context is open, as far as the roles include
+        them. Yields a function that makes the sender look for new webhooks."""
         # Making the sender takes a third of a second (httpx2, certificates), which no start should wait for.
         building = asyncio.create_task(asyncio.to_thread(self._build_sender, on_delivery))
 
@@ -363,7 +366,7 @@ class App:
         tasks: set[asyncio.Task[None]] = set()
 
         def start(work: Coroutine[Any, Any, None]) -> None:
-            """Run it, tell of its failure at once, and forget it when it has ended."""
+            """Start the work as a task, log its failure at once, and drop the task when it ends."""
             task = asyncio.create_task(work)
             tasks.add(task)
             task.add_done_callback(tasks.discard)
@@ -381,12 +384,13 @@ class App:
             await asyncio.gather(building, return_exceptions=True)
 
     async def check_bus(self) -> None:
-        """Return when the first attempt to connect to the bus has ended. Raises ConfigError where it refuses us."""
+        """Return when the first attempt to connect to the bus has ended. Raises ConfigError if the bus refuses the
+        connection."""
         if self._bus is not None:
             await self._bus.check()
 
     async def drain_webhooks(self, seconds: float) -> bool:
-        """Claim no more deliveries, and finish those under way; False when that takes longer."""
+        """Claim no more deliveries, and finish those in progress. Returns False if that takes longer than `seconds`."""
         try:
             async with asyncio.timeout(seconds):
                 await (self._sender.drain() if self._sender is not None else asyncio.sleep(0))

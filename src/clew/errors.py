@@ -1,4 +1,4 @@
-"""Every error that Clew raises on purpose, in one tree. Errors carry data, and say what to do next.
+"""All errors that Clew raises deliberately, in one class tree. Errors carry data and the next step.
 
 ClewError
 ├── InvalidInput            a value that cannot be accepted: field, reason
@@ -48,11 +48,11 @@ ToolFailureKind = Literal["timeout", "permission", "runtime", "config", "validat
 
 
 MAX_MESSAGE = 4_000
-"""Characters of an error; what a caller sent may be in it, however long that was."""
+"""The maximum number of characters of an error message, which may quote input of any length."""
 
 
 def _cut(text: str) -> str:
-    """A text as it is or, where it is endless, without its middle: the reason often stands last."""
+    """Remove the middle of a text that is too long. The end stays, because the reason is often there."""
     return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE * 3 // 4]}…{text[-MAX_MESSAGE // 5 :]}"
 
 
@@ -81,7 +81,7 @@ class InvalidInput(ClewError):
         self.reason = reason
 
     def put_below(self, place: str) -> None:
-        """Say that the field is one of `place`."""
+        """Prefix the field with `place`, the value that contains it."""
         self.field = f"{place}.{self.field}"
         self.message = _cut(f"{self.field}: {self.reason}")
 
@@ -209,7 +209,7 @@ class HandleRefused(ClewError):
 
 
 class ManifestError(ClewError):
-    """`line` is 1-based, 0 where none can be named; `allowed` is what would do; `context` is for programs."""
+    """`line` is 1-based, 0 if unknown; `allowed` are the valid values; `context` is for programs."""
 
     def __init__(
         self,
@@ -271,7 +271,8 @@ class SandboxUnavailable(ClewError):
 
 
 class ToolFailure(ClewError):
-    """`kind` is one of the five classes of tool errors; `stack` is where in the tool's own code, for its author."""
+    """`kind` is one of the five classes of tool errors; `stack` is the location in the tool's own code, for its
+    author."""
 
     def __init__(
         self, kind: ToolFailureKind, message: str, *, stack: str = "", retryable: bool = False, hint: str = ""

@@ -56,7 +56,7 @@ from clew.trail.work.correlation import CONSUMER_TAG, find_root, find_run
 from clew.trail.work.handlers import Completion, Handler, HandlerFunction
 
 BudgetLookup = Callable[[str, str], Awaitable[str | None]]
-"""Finds the budget of a session and a run, which was opened by somebody else; None where there is none."""
+"""Finds the budget that a layer above agents opened for this session and run; None if there is none."""
 
 
 async def build_runtime(
@@ -81,9 +81,9 @@ async def build_runtime(
 
     `tools` come with the program; `from_record` builds a tool from a breadcrumb. `policy` limits all agents, in
     addition to their definitions. `place` resolves a path. `hooks` are added to the default ones. `skills` finds the
-    skills of a run. `is_isolated` says whether the sandbox confines code of every language. `limits` bound the calls at
-    a time. `additions` come from a layer above agents. `roles` are the parts of the work that this process does,
-    `worker_tags` say what only this process can do.
+    skills of a run. `is_isolated` says whether the sandbox confines code of every language. `limits` bound the number
+    of concurrent calls. `additions` come from a layer above agents. `roles` are the parts of the work that this process
+    does. `worker_tags` name the abilities and places that only this process offers.
     """
     more = additions or RuntimeAdditions()
     flow = await read_flow(trail, by=by)
@@ -123,10 +123,10 @@ async def build_runtime(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeAdditions:
-    """Parts of a runtime that a layer above agents brings: handlers, a lookup of budgets, the open items that a
-    compaction keeps, the steps that wait for a process with a model, the records that are written together with the
-    outputs of a step, what writes records that were put off, the names of consumers that are no longer needed, and the
-    requesters whose calls no context shows."""
+    """Parts of a runtime that a layer above agents adds. `find_budget` looks up budgets. `open_items` returns the open
+    items that a compaction must keep. `needs_model` selects the steps that wait for a process with a model. `complete`
+    adds records to the outputs of a step, and `flush` writes deferred records. `retired` are the names of obsolete
+    consumers. `unlinked` are requesters whose calls contexts leave out."""
 
     handlers: Sequence[Handler] = ()
     find_budget: BudgetLookup | None = None
@@ -282,8 +282,8 @@ def _contexts(deps: RuntimeDeps, builder: ContextBuilder) -> ContextHandlers:
 
 
 class CallBudgets:
-    """Finds the budget that pays for a call: one lent by another agent, that of the session as `find_budget` knows it,
-    or the agent's own budget in this session."""
+    """Finds the budget that pays for a call: the budget that the calling agent lent, else the budget that `find_budget`
+    returns for the session, else the agent's own budget in this session."""
 
     def __init__(
         self, budgets: Budgets, registry: AgentRegistry, by: Principal, find_budget: BudgetLookup | None = None
@@ -294,7 +294,7 @@ class CallBudgets:
         self._find_budget = find_budget
 
     async def of_agent(self, agent: AgentDefinition, record: Breadcrumb) -> str | None:
-        """The name of a budget that is there; None where nothing limits the agent."""
+        """Return the name of the agent's budget, which is opened if necessary; None if the agent has no limit."""
         run = find_run(record) or record.id
         return await self._of(agent, record.session or find_root(record), run)
 
@@ -316,7 +316,7 @@ class CallBudgets:
 
 
 def _requested_contexts(deps: RuntimeDeps, builder: ContextBuilder) -> Handler:
-    """The handler of contexts that are asked for, which may begin runs as well."""
+    """The handler that builds requested contexts. A requested context may also start a run."""
     run_limits = RunLimits(deps.trail, deps.flow, by=deps.by)
     handler = request_handler(builder, deps.trail, deps.flow, by=deps.by)
     return bounded(handler, deps.flow, run_limits.check_hops, lambda request: str(request.context.get("consumer_id")))
@@ -338,7 +338,7 @@ def _where_a_model_is(models: Models, agent: AgentDefinition, handler: Handler) 
 
 
 def _window(models: Models, registry: AgentRegistry) -> ContextWindow:
-    """How many tokens the model of an agent takes."""
+    """A function that returns the context window, in tokens, of an agent's model."""
 
     async def window(agent: str) -> int:
         found = await registry.find_agent(agent)

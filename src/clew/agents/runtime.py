@@ -1,8 +1,9 @@
 """The runtime: the runners of one process, all of them or those of its roles. It holds no state of a conversation; any
 number of runtimes share a trail.
 
-Agents, tools and workflows that are written while it runs work at once: the consumers of a definition start right
-after the event that brought it. A runtime without a model leaves the steps of agents to another process that has one.
+Agents, tools and workflows that are written while it runs become active at once: the consumers of a definition start
+right after the event that wrote it. A runtime without a model leaves the steps of agents to another process that has
+one.
 """
 
 from __future__ import annotations
@@ -42,16 +43,17 @@ _log = logging.getLogger(__name__)
 CONCURRENCY = 32
 """How many events of one handler are worked on at a time."""
 LINE = 1
-"""A worker of calls asks for one more than the pool has seats: so it lines up new calls while all seats are taken."""
+"""A call worker claims this many events more than the pool has seats, so that new calls wait in line while all seats
+are taken."""
 
 BACKGROUND_SHARE = 0.2
-"""The part of the time that handlers work which can wait."""
+"""The share of time for handlers that can wait."""
 PEER_CHECK = 1.0
-"""Seconds between two looks whether the processes that have a model still run."""
+"""Seconds between checks whether the processes with a model still run."""
 MODELS = "models"
 
 NeedsModel = Callable[[Event], Awaitable[bool]]
-"""Whether the step of an agent waits for a process with a model, however long, instead of ending without one."""
+"""Whether the step of an agent waits indefinitely for a process with a model, instead of ending without an answer."""
 Flush = Callable[[], Awaitable[None]]
 ContextHandlers = Callable[[AgentDefinition], Sequence[Handler]]
 """The handlers that build the contexts of an agent."""
@@ -73,15 +75,15 @@ class RuntimeParts:
     tools: ToolDeps
     contexts: ContextHandlers
     always: Sequence[Handler] = ()
-    """Handlers that run whatever agents there are."""
+    """Handlers that always run, independent of the defined agents."""
     unhurried: Sequence[Handler] = ()
     """Handlers that can wait: they leave most of the time to the others."""
     needs_model: NeedsModel | None = None
     complete: Completion | None = None
     flush: Flush | None = None
-    """Writes what handlers have put off."""
+    """Writes the records that handlers have deferred."""
     retired: Sequence[str] = ()
-    """Consumers of earlier versions, which nobody handles any more."""
+    """Consumers of earlier versions, which are unregistered at the start."""
     roles: frozenset[str] = EVERY_ROLE
     """The parts of the work that this process does. It registers all consumers, and claims for those of its roles."""
 
@@ -103,12 +105,12 @@ class Runtime:
         """The consumers of each definition, also those of other roles."""
         self._is_draining = False
         self._yields = asyncio.Event()
-        """Set while another process, which has a model, does the steps of agents."""
+        """Set while this process leaves the steps of agents to another process with a model."""
 
     @property
     def _may_yield(self) -> bool:
-        """Whether this process leaves runs to another one that has a model. Without the role `agents` it never does:
-        the other one may not have its roles."""
+        """Whether this process leaves runs to another one that has a model. Without the role `agents` it never does,
+        because the other process may not have the roles of this one."""
         return "agents" in self.parts.roles and not self.parts.hosts.has_model
 
     @contextlib.asynccontextmanager
@@ -149,8 +151,8 @@ class Runtime:
             await parts.hosts.withdraw()
 
     async def drain(self, seconds: float) -> bool:
-        """Claim nothing more, and wait for what is held; False when that is not done after some seconds, and is to be
-        given back at the end of `running`."""
+        """Stop claiming events, and wait up to `seconds` for the claimed ones. Return False if some are still
+        unfinished; the end of `running` releases them."""
         self._is_draining = True
         tasks = [each.task for each in self._running.values()]
         for each in self._running.values():
@@ -169,12 +171,13 @@ class Runtime:
         return [claim for each in self._running.values() for claim in each.worker.held]
 
     async def _announce(self) -> None:
-        """Say that this process has a model, where it does the steps of agents."""
+        """Announce that this process has a model, if it runs the steps of agents."""
         if "agents" in self.parts.roles and not self._is_draining:
             await self.parts.hosts.announce()
 
     async def _start_entries(self) -> None:
-        """Start the handlers of all definitions; those of agents unless another process does their steps."""
+        """Start the handlers of all definitions. Skip those of models and agents while another process runs the steps
+        of agents."""
         parts = self.parts
         if not self._yields.is_set():
             handlers = self._yielding(model_handlers(parts.tools))
@@ -214,7 +217,7 @@ class Runtime:
             await outlast(look, "model hosts")
 
     def _yielding(self, handlers: Sequence[Handler]) -> list[Handler]:
-        """The handlers, which in a process without a model release their events when another process has one."""
+        """Wrap the handlers: in a process without a model they release their events if another process has a model."""
         if not self._may_yield:
             return list(handlers)
         return [replace(each, function=self._unless_peer(each)) for each in handlers]
@@ -233,7 +236,8 @@ class Runtime:
     # -- definitions --------------------------------------------------------------------------------------
 
     async def _changed(self, before: RegistryEntry | None, after: RegistryEntry | None) -> None:
-        """Follow one change of a definition, and unregister the consumers that it no longer needs."""
+        """Apply one change of a definition: restart its handlers, and unregister the consumers that it no longer
+        needs."""
         old: tuple[str, ...] = ()
         if before is not None:
             await self._halt(before.name)
@@ -271,7 +275,7 @@ class Runtime:
         return bounded(handler, self.parts.flow, lambda trigger: run_limits.check_agent(trigger, name), lambda _: name)
 
     async def _seq_of(self, entry: RegistryEntry) -> int | None:
-        """The event that brought a definition without consumers: events after it are pending."""
+        """The number of the event that wrote a definition that has no consumers yet. Events after it are pending."""
         schema = self.parts.flow.workflow if entry.workflow is not None else self.parts.flow.agent
         after, head = 0, await self.parts.trail.log.head()
         while after < head:
@@ -334,7 +338,7 @@ class Runtime:
     # -- places -------------------------------------------------------------------------------------------
 
     async def _with_starts(self, handlers: Sequence[Handler], head: int) -> list[Handler]:
-        """The handlers, of which those of a place say after which event their queue began: `is_queued` asks for it."""
+        """The handlers, with the start event of their queue set for those of a place; `is_queued` needs this event."""
         if not any(is_queue_of_place(each.name) for each in handlers):
             return list(handlers)
         states = await self.parts.trail.deliveries.consumers(by=self.parts.by)

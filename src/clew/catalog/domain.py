@@ -22,7 +22,8 @@ MAX_WEIGHT = 100
 
 
 class Segment(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of the results with its own limit: resources of these types, or below these first path parts."""
+    """A part of the search results with its own limit: resources of these types, or with one of these first path
+    segments."""
 
     name: str
     types: Sequence[str] = ()
@@ -44,8 +45,8 @@ class Segment(msgspec.Struct, frozen=True, kw_only=True):
 class SearchConfig(msgspec.Struct, frozen=True, kw_only=True):
     """How `ask` searches the resources of a domain.
 
-    `query_by` names the fields that are searched, and no others are. `weights` gives each of them a weight from 0 to
-    100; without weights the defaults of the trail hold. Raises InvalidInput when a value cannot be used.
+    Only the fields in `query_by` are searched. `weights` gives each of them a weight from 0 to 100; without it, the
+    trail's default weights apply. Raises InvalidInput if a value cannot be used.
     """
 
     query_by: Sequence[Field] = FIELDS
@@ -103,7 +104,7 @@ class Domain(msgspec.Struct, frozen=True, kw_only=True):
     find_file: Callable[[str], Awaitable[ResourceNode | None]] | None = None
     """Reads a resource by its path that is not indexed; None if there is none."""
     is_foreign: bool = False
-    """Whether an untrusted author wrote its texts, which are then quoted as data."""
+    """Whether the domain's texts are untrusted. Untrusted texts are quoted as data."""
     is_builtin: bool = False
     """Whether it comes with Clew, so that its tools need no check."""
 

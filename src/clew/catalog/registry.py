@@ -21,12 +21,12 @@ from clew.llm.tokens import estimate_tokens
 from clew.tools import Tool
 
 MOST_KNOWN = 10_000
-"""Lists of entry points that are remembered, one for each domain and set of scopes."""
+"""The maximum number of cached lists of entry points, one for each domain and set of scopes."""
 
 
 class RoutedTool(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A tool at its route, with all scopes that a caller must hold. `text` is the route as text. What discovery says of
-    it is made when it is first shown, and once: of thousands of tools few ever are."""
+    """A tool at its route, with all scopes that a caller must hold. `text` is the route as text. Its discovery entry is
+    built when first shown and then cached, since few of thousands of tools are ever shown."""
 
     route: CatalogRoute
     text: str
@@ -64,8 +64,8 @@ class RoutedResource(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EntryPoints(dict[str, RoutedTool]):
-    """The entry points of a domain for some scopes, by route. `folded` remembers how the domain looks on one line where
-    a question hits none of them: the same for every such question."""
+    """The entry points of a domain for some scopes, by route. `folded` caches the domain's one-line form, which is the
+    same for every question that hits none of its entry points."""
 
     def __init__(self, domain: Domain, tools: Iterable[RoutedTool]) -> None:
         super().__init__((each.text, each) for each in tools)
@@ -183,8 +183,8 @@ class DomainRegistry:
         return sum(map(len, self._tools.values())) + sum(map(len, self._resources.values()))
 
     def suggest(self, route: CatalogRoute, by: Principal) -> str:
-        """The entry point that a wrong route probably means: that of the most similar name in its domain, or in the
-        domain of the most similar name. Empty where none is close."""
+        """The entry point that a wrong route probably means: the one with the most similar name in the route's domain,
+        or in the domain with the most similar name. Empty if none is similar."""
         visible = {domain.name: domain for domain in self.domains(by)}
         near = [route.domain] if route.domain in visible else difflib.get_close_matches(route.domain, visible, 1)
         if not near:
@@ -194,7 +194,7 @@ class DomainRegistry:
 
 
 def _bare_name(route: CatalogRoute) -> str:
-    """The last part of a path, without regard to case and to the sign between words."""
+    """The last segment of a path, normalized for case and word separators."""
     return route.path.rpartition("/")[2].lower().replace("_", "-")
 
 

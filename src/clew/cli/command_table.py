@@ -29,8 +29,8 @@ class CliCommand:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Commands that share a first word. `default` is the one that is meant where the first word stands alone; `more`
-    stands below the summary on the group's own page."""
+    """Commands that share a first word. `default` is the command for the group's name alone; `more` is printed below
+    the summary on the group's own page."""
 
     name: str
     summary: str
@@ -373,8 +373,9 @@ def find_command(words: Sequence[str]) -> CliCommand | None:
 
 
 def spell_out(given: Sequence[str]) -> list[str]:
-    """`help COMMAND` and `GROUP help COMMAND` as `COMMAND --help`, `ls` and `list` as the one that the table has, and a
-    group that has a default with it; anything else as it is."""
+    """Normalise typed words. `help COMMAND` and `GROUP help COMMAND` become `COMMAND --help`, `ls` and `list` get the
+    spelling in the table, and a group's name without a command gets the group's default command. Other words stay
+    unchanged."""
     words = _as_listed(list(given))
     groups = [entry.name for entry in COMMANDS if isinstance(entry, Group)]
     at = 1 if words and words[0] in groups else 0

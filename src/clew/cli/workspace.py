@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 ReadDocuments = Callable[[], Awaitable["list[Report]"]]
 
 PATIENCE_SECONDS = 30.0
-"""How long a command waits for citations: a person prefers a complete answer to a quick one."""
+"""How long a command waits for citations, in seconds. A person prefers a complete answer to a quick one."""
 
 
 async def answer_question(
@@ -44,7 +44,8 @@ async def answer_question(
 
 @asynccontextmanager
 async def open_workspace_here(here: FolderAccess) -> AsyncIterator[tuple[App, Workspace]]:
-    """The workspace of the folder, made where there is none. Raises ClewError where its files may not be read."""
+    """Open the workspace of the folder, and create the trail if it does not exist. Raises ClewError if the folder's
+    files may not be read."""
     await check_readable(here)
     async with open_here(here, create=True, patience=PATIENCE_SECONDS) as app:
         workspace = await app.workspace()
@@ -54,8 +55,8 @@ async def open_workspace_here(here: FolderAccess) -> AsyncIterator[tuple[App, Wo
 
 
 async def read_for_answer(app: App, workspace: Workspace, documents: ReadDocuments | None = None) -> None:
-    """Read what changed in the files of the folder, so far that a question can be answered soon. `documents` reads what
-    the catalog offers of them: with the skills, unless the caller knows better."""
+    """Read changed files of the folder, as far as that is possible within a short time. `documents` reads the catalog's
+    documents; by default it reads the skills too."""
     if not app.has_knowledge():
         await look_again(workspace)
         return
@@ -65,7 +66,7 @@ async def read_for_answer(app: App, workspace: Workspace, documents: ReadDocumen
 
 
 async def look_again(workspace: Workspace) -> None:
-    """Look at local files again, for the catalog; a person sees how far that is."""
+    """Read changed local files for the catalog, and show the progress on a terminal."""
     with resumable(), progress("Reading the files of this folder") as shown:
         _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
 
@@ -91,7 +92,7 @@ def _tell_failed(reports: Sequence[Report]) -> None:
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """Reading sources may be ended by Ctrl-C: it says what becomes of what was read."""
+    """Print a note if Ctrl-C interrupts reading: the next run continues where this one stopped."""
     try:
         yield
     except asyncio.CancelledError:

@@ -28,7 +28,7 @@ TOML = "config.toml"
 PYTHON = "config.py"
 MAX_BYTES = 1_000_000
 MAX_LINE, MAX_PROBLEMS = 10_000, 100
-"""Characters of a line of config.toml, and problems after which the rest of the settings is not looked at."""
+"""The maximum length of a line of config.toml, and the number of problems after which checking stops."""
 """Of a file of settings."""
 
 _COMMENT = lazy_pattern(r"[ \t]*(?:#[^\x00-\x08\x0a-\x1f\x7f]*)?\r?")
@@ -38,7 +38,7 @@ OriginKind = Literal["config.py", "config.toml", "environment", "flag"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a setting came from. `label` is a path, a variable or a flag; `text` is that of config.toml."""
+    """Where a setting came from. `label` is a path, a variable or a flag; `text` is the content of config.toml."""
 
     kind: OriginKind
     label: str
@@ -55,7 +55,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GivenSetting(msgspec.Struct, frozen=True, kw_only=True):
-    """One value that somebody gave. A table of `[sources]`, `[providers]` and the like is one value."""
+    """One setting from any layer. A table of `[sources]`, `[providers]` and the like is one value."""
 
     origin: Origin
     path: tuple[str, ...]
@@ -70,7 +70,7 @@ class GivenSetting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReadSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """The settings of a folder, where each came from, and all that is wrong with them."""
+    """The settings of a folder, the origin of each, and all problems."""
 
     config: Config
     given: dict[str, GivenSetting]
@@ -82,8 +82,9 @@ def read_config(
 ) -> Config:
     """The configuration of a folder, with environment and flags on top.
 
-    Without a folder it is CLEW_FOLDER, or what `find_folder` finds from here. A variable names a setting with
-    `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError naming the setting and where it came from.
+    The default folder is CLEW_FOLDER, or else the result of `find_folder` from the working folder. A variable names a
+    setting with `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError naming the setting and where it came
+    from.
     """
     found = read_settings(folder, environ, flags)
     if found.problems:
@@ -113,7 +114,7 @@ def read_settings(
 
 
 def build_config(given: Iterable[GivenSetting], problems: list[ConfigError]) -> tuple[Config, dict[str, GivenSetting]]:
-    """The settings that are right, of which later ones win, and what was given by name."""
+    """The configuration from all valid settings, and the given settings by name. Later layers win."""
     settings: dict[str, Any] = {}
     known: dict[str, GivenSetting] = {}
     for each in given:
@@ -141,7 +142,7 @@ def flatten(found: Mapping[str, Any], origin: Origin) -> Iterator[GivenSetting]:
 
 
 def _take(given: GivenSetting, settings: dict[str, Any]) -> None:
-    """Put a setting that is right to the others. Raises InvalidSetting."""
+    """Check a setting and add it to the others. Raises InvalidSetting."""
     section, inner = given.path[0], given.path[-1]
     if len(given.path) == 1:
         settings[section] = check_value(given.name, given.value)
@@ -177,7 +178,7 @@ def _known_model(name: str, table: Any) -> Any:
 
 
 def _name_model(settings: dict[str, Any]) -> None:
-    """Let `agent.model` be the entry of `[models]` under the agent's name. Raises InvalidSetting for another model."""
+    """Copy `agent.model` to the entry of `[models]` under the agent's name. Raises InvalidSetting for another model."""
     agent = settings.get("agent", {})
     name, model = agent.get("name", AgentConfig().name), agent.get("model", "")
     if not model:

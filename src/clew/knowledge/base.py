@@ -134,16 +134,17 @@ class Knowledge:
         )
 
     async def gather(self, report: Progress | None = None, *, is_asked: bool = True) -> GatherReport:
-        """Bring everything up to date: code first, then the commits and decisions. Meanwhile, find the edges that need
-        values to be followed. Unless it is asked meanwhile, words of code come then too: that takes less time in all,
-        but files are found by their words later."""
+        """Bring everything up to date: code first, then the commits and decisions. At the same time, find the edges for
+        which values must be followed. Unless it is asked meanwhile, words of code come then too: that takes less time
+        in all, but files are found by their words later."""
         done = await self.code.with_rebuild(lambda: self._gather(report, is_asked))
         self._mark_complete()
         return done
 
     async def gather_briefly(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
         """Read all changed files and link them by names. Then index the rest, `documents` included, until BRIEF_SECONDS
-        are over; if that was not enough, answers say so, and the next call or `gather` continues."""
+        are over. If the time was too short, answers say that they are incomplete, and the next call or `gather`
+        continues."""
         end = time.monotonic() + BRIEF_SECONDS
         indexed = await self.code.refresh(report, until="linked")
         left = max(0.0, end - time.monotonic()) if indexed.files >= FEW_FILES else None
@@ -161,7 +162,7 @@ class Knowledge:
         return read.result()
 
     def _mark_complete(self) -> None:
-        """Answers are complete from now on; those from before are not served again."""
+        """Note that answers are complete from now on, and drop cached answers from before."""
         if self.is_partial:
             self.is_partial = False
             self.resolver.cache.clear()

@@ -15,11 +15,11 @@ from clew.lazy_pattern import lazy_pattern
 
 ProviderKind = Literal["openai", "openai-compatible", "anthropic"]
 SMALLEST_BUDGET, LARGEST_BUDGET = 50_000, 750_000
-"""The least and the most tokens of a context, where the model's window is large enough."""
+"""The minimum and maximum token budget of a context, if the model's window is large enough."""
 SURCHARGE = 0.25
 """The surcharge of Anthropic and OpenAI for tokens written to their cache."""
 UNKNOWN_CONTEXT = 32_768
-"""The context size of a model of which nothing is known, at a provider of which nothing is known."""
+"""The context size of an unknown model at an unknown provider."""
 
 _SAME = lazy_pattern(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
 """Suffixes that keep the model the same: a date or a tag."""
@@ -48,8 +48,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
     def cost_of(
         self, input_tokens: int, output_tokens: int, cached_tokens: int = 0, kept_tokens: int = 0
     ) -> float | None:
-        """The cost of a call in US dollars; None where a price is unknown. Cached tokens without a price of their own
-        cost as much as the others; those that the provider keeps for the next call cost a quarter more."""
+        """The cost of a call in US dollars; None if a price is unknown. Without a separate price, cached tokens cost as
+        much as other input tokens. Tokens that the provider writes to its cache cost a quarter more."""
         if self.input_price is None or self.output_price is None:
             return None
         cached = self.input_price if self.cached_price is None else self.cached_price
@@ -58,8 +58,8 @@ class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A provider that needs no table. `address_variable` names a variable of its users that moves it elsewhere; `roles`
-    are the models to begin with."""
+    """A known provider, which needs no table in the settings. The environment variable `address_variable` overrides its
+    address. `roles` are the default models."""
 
     kind: ProviderKind
     base_url: str
@@ -106,17 +106,17 @@ class Catalogue:
             _check(name, facts)
 
     def names(self) -> tuple[str, ...]:
-        """The names of all models, with their provider where one sells them."""
+        """The names of all models, prefixed with the provider if a single provider sells them."""
         return tuple(f"{each.provider}:{each.name}" if each.provider else each.name for each in shipped().models)
 
     def seller(self, name: str) -> str:
-        """The provider that sells a model; empty where there is none, or nothing is known of it."""
+        """The provider that sells a model; empty if there is none or the model is unknown."""
         entry = _find(name)
         return entry.provider if entry is not None else ""
 
     def look_up(self, provider: str, name: str, kind: str = "") -> ModelInfo:
-        """The catalogue entry of a model at a provider, whose preset is `kind` where its name is the user's own. Prices
-        of one seller are not taken for those of another; models on this machine cost nothing."""
+        """The catalogue entry of a model at a provider. If the user chose the provider's name, `kind` is its preset.
+        Prices apply only to their own seller; models on this machine cost nothing."""
         preset = shipped().providers.get(provider) or shipped().providers.get(kind)
         entry = _find(name)
         facts = self._known.get(f"{provider}:{name}") or self._known.get(name) or KnownModel()
@@ -142,8 +142,8 @@ class Catalogue:
 
 
 def _budget(context: int) -> int:
-    """Three quarters of the context, so that question and answer have room; at least the smallest budget where half
-    the context allows it."""
+    """Three quarters of the context, so that there is room for the question and the answer; at least the smallest
+    budget, if that is at most half of the context."""
     return min(max(context * 3 // 4, min(SMALLEST_BUDGET, context // 2)), LARGEST_BUDGET)
 
 
@@ -161,7 +161,7 @@ def _prices(entry: _CatalogueEntry | None, preset: Preset | None, seller: str) -
 
 
 def _find(name: str) -> _CatalogueEntry | None:
-    """The entry that a name means: its own, or that of a model that it names more closely."""
+    """The entry for a name: of the model with this name, or of the model whose name it extends with a date or a tag."""
     for spelled in _spellings(name):
         fitting = [
             each
@@ -174,7 +174,8 @@ def _find(name: str) -> _CatalogueEntry | None:
 
 
 def _spellings(name: str) -> Iterable[str]:
-    """A name as resellers write it: with its vendor before a slash, with dots for hyphens."""
+    """The spellings to look up for the name of a reseller: as it is, without the vendor before the slash, and with
+    hyphens for dots."""
     own = name.rpartition("/")[2].lower()
     return dict.fromkeys((name, own, own.replace(".", "-")))
 

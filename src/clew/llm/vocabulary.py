@@ -1,6 +1,6 @@
-"""The vocabulary of a tokenizer, and words cut into its tokens in Python.
+"""The vocabulary of a tokenizer, and a tokenization of words in Python.
 
-The tokenizer takes four times as long to load, which counts where one question is all that is embedded.
+The real tokenizer takes four times as long to load, which matters if only one question is embedded.
 """
 
 from __future__ import annotations
@@ -17,10 +17,11 @@ _ESCAPES = {"\\": b"\\u005c", '"': b"\\u0022"}
 
 
 class TokenVocabulary:
-    """Tokens with their numbers, of a `tokenizer.json` with one token a line. Raises ValueError for another one.
+    """The tokens and their ids, read from a `tokenizer.json` with one token per line. Raises ValueError for another
+    layout.
 
-    The tokenizer joins the two parts of a word whose token has the lowest number, until there are no such parts. That
-    is so for all words but those with several spaces.
+    Tokenization repeatedly joins the two adjacent parts of a word whose joined token has the lowest id. The result
+    equals that of the tokenizer for all words except those with several spaces.
     """
 
     def __init__(self, path: Path) -> None:
@@ -36,7 +37,7 @@ class TokenVocabulary:
         self.newline = self._numbers[_BYTES % ord("\n")]
 
     def has_simple(self, words: Sequence[str]) -> bool:
-        """Whether `tokens` cuts all of these words as the tokenizer does."""
+        """Whether `tokens` splits all of these words like the real tokenizer."""
         return not any("  " in word for word in words)
 
     def tokens(self, word: str) -> list[int]:

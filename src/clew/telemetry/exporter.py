@@ -1,5 +1,5 @@
 """The threads that send spans and metrics to a collector, one for each address: neither waits for the other. Adding a
-span costs a microsecond and never waits; what does not fit into the queue is dropped and counted."""
+span costs a microsecond and never waits. Spans that do not fit into the queue are dropped and counted."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from clew.telemetry.settings import TelemetrySettings
 from clew.telemetry.spans import AttributeValue, FinishedSpan
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
-"""Seconds before a collector that did not answer is asked again: doubled each time."""
+"""Seconds before the next request to a collector that did not answer. They double each time."""
 FLUSH_SECONDS = 2.0
 """How long the end of a process waits for the last spans."""
 _LATER = frozenset({408, 429, 502, 503, 504})
@@ -57,7 +57,8 @@ class OtlpExporter:
             self._spans.add(span)
 
     def close(self) -> None:
-        """Send what waits, for a moment; the rest is dropped. Blocks for some seconds at most."""
+        """Try for a moment to send the pending spans and metrics; the rest is dropped. Blocks for some seconds at
+        most."""
         for sender in self._senders:
             sender.end()
         deadline = time.monotonic() + 2 * FLUSH_SECONDS
@@ -131,7 +132,7 @@ class _Sender:
         return "refused"
 
     def _tell(self, what: str) -> None:
-        """One line for each outage."""
+        """Log an outage, once."""
         if not self._is_down:
             _log.warning("the telemetry collector at %s %s", mask_secrets(self._url), mask_secrets(what))
         self._is_down = True
@@ -202,7 +203,8 @@ class _MetricsSender(_Sender):
 
 
 async def try_collector(settings: TelemetrySettings, url: str) -> str:
-    """Send an empty export; what is wrong with the answer, as the end of a sentence. Empty where nothing is."""
+    """Send an empty export. Returns the problem with the answer as the end of a sentence, or an empty text if there is
+    none."""
     try:
         async with httpx2.AsyncClient(**_client_options(settings)) as client:
             answer = await client.post(url, content=b"")

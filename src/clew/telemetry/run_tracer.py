@@ -1,5 +1,5 @@
 """Makes the spans of runs in this process: one for each claim that wrote something or failed, and one for each run that
-ended with it."""
+ended with such a claim."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from clew.trail.store import Trail
 from clew.trail.work.trace_context import find_trace
 
 FAILED, ABANDONED = "failed", "abandoned"
-"""The errors of an attempt that failed, and of a run that was given up."""
+"""The `error` of the span of a failed attempt, and that of an abandoned run."""
 MAX_OWNERS = 1_000
 
 
 class RunTracer:
-    """Notes when claims begin, and exports their spans when they are settled. Nothing that it does is waited for."""
+    """Records when claims begin, and exports their spans when they are settled. Callers do not wait for the export."""
 
     def __init__(
         self, trail: Trail, clock: Clock, settings: TelemetrySettings, export: Callable[[FinishedSpan], None]
@@ -47,21 +47,21 @@ class RunTracer:
             self._began[_key(claim)] = max(now, claim.event.at)  # never before the record that it is about
 
     def forget(self, claim: Claim) -> datetime | None:
-        """A claim is not held any more; returns when it began."""
+        """Forget a claim that is no longer held. Returns the time at which it began."""
         return self._began.pop(_key(claim), None)
 
     def finish(self, claim: Claim, outputs: Sequence[Draft], by: Principal) -> None:
-        """A claim is settled. One for which nothing was written leaves no span."""
+        """Make the span of a claim that was finished. A claim without outputs gets no span."""
         began = self.forget(claim)
         if outputs:
             self._settle(claim, outputs, began, by, error="", is_dead=False)
 
     def fail(self, claim: Claim, by: Principal, *, is_dead: bool) -> None:
-        """An attempt failed, for the last time when `is_dead`."""
+        """Make the span of a failed attempt. `is_dead` says that it was the last one."""
         self._settle(claim, (), self.forget(claim), by, error=FAILED, is_dead=is_dead)
 
     async def close(self) -> None:
-        """Wait for the spans of what was settled."""
+        """Wait for the spans of all settled claims."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _settle(
@@ -93,7 +93,7 @@ class RunTracer:
             self._export(run_span(settled, await self._trigger(settled, by), ended))
 
     async def _trigger(self, settled: SettledClaim, by: Principal) -> Breadcrumb:
-        """The record that began a run; where that is gone, the one at hand."""
+        """The record that started a run, or the record of the claim if that one is gone."""
         if settled.run == settled.record.id:
             return settled.record
         try:

@@ -18,9 +18,9 @@ _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TelemetrySettings:
-    """Where spans and metrics go, and how. An empty address turns the one or the other off. `headers` may hold a login,
-    and are never shown. Of new traces the share `ratio` is exported. Times are in seconds. `problems` are the variables
-    that cannot be used, one line each."""
+    """The addresses for spans and metrics, and how to send them. An empty address turns that export off. `headers` may
+    contain a login and are never shown. `ratio` is the share of new traces that is exported. Times are in seconds.
+    `problems` are the variables that cannot be used, one line each."""
 
     traces: str = ""
     metrics: str = ""
@@ -48,8 +48,8 @@ class TelemetrySettings:
 
 
 def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
-    """The settings of an environment. Without an endpoint nothing is exported. Raises nothing, as telemetry must not
-    keep a process from its work."""
+    """The settings of an environment. Without an endpoint nothing is exported. It raises no errors, because telemetry
+    must not keep a process from its work."""
     read = _VariableReader(environ)
     if read.text("OTEL_SDK_DISABLED").lower() == "true":
         return TelemetrySettings()
@@ -77,7 +77,7 @@ def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
 
 
 class _VariableReader:
-    """Reads variables; an empty one counts as none. Collects what cannot be used."""
+    """Reads variables. An empty variable counts as missing. Variables that cannot be used are collected as problems."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

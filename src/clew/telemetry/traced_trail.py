@@ -1,4 +1,5 @@
-"""A trail whose settled claims become spans. It works on every backend, below no code that knows of it."""
+"""A trail whose settled claims become spans. It works on every backend, and the code that uses the trail does not know
+about it."""
 
 from __future__ import annotations
 
@@ -50,13 +51,13 @@ class TracedTrail:
         return self._trail.secrets
 
     async def close(self) -> None:
-        """Finish the spans of what was settled, then close the trail."""
+        """Finish the spans of settled claims, then close the trail."""
         await self._tracer.close()
         await self._trail.close()
 
 
 class TracedDeliveries:
-    """See `clew.trail.store.Deliveries`. A span is made after the commit, so that work which is lost leaves none."""
+    """See `clew.trail.store.Deliveries`. A span is made after the commit, so that lost work leaves no span."""
 
     def __init__(self, deliveries: Deliveries, tracer: RunTracer) -> None:
         self._deliveries = deliveries

@@ -27,7 +27,7 @@ _RETRIES = 5
 
 
 class BootstrapPiece(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One breadcrumb to set up. `key` names it for ever: its id is made from owner and key."""
+    """One breadcrumb to set up. `key` must never change, because the id is derived from the owner and the key."""
 
     key: str
     title: str
@@ -38,7 +38,8 @@ class BootstrapPiece(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class BootstrapReport(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys of the pieces that were new, that were missing or out of date, and that were left alone."""
+    """The keys of the pieces that were created, that were repaired because they were missing or out of date, and that
+    were left unchanged."""
 
     created: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()
@@ -52,7 +53,7 @@ def read_pieces() -> tuple[BootstrapPiece, ...]:
 
 
 def own_ids(by: Principal) -> frozenset[str]:
-    """The ids of what is set up for the caller's owner: the pieces and the marker."""
+    """The ids of the breadcrumbs that bootstrapping writes for the caller's owner: the pieces and the marker."""
     return frozenset(piece_id(by, key) for key in (_MARKER_KEY, *(piece.key for piece in read_pieces())))
 
 
@@ -112,7 +113,8 @@ class OwnerSetup:
 def judge(
     piece: BootstrapPiece, stored: Breadcrumb | None, known: str | None
 ) -> Literal["created", "repaired", "unchanged"]:
-    """The action that a piece needs. `known` is its digest when it was last set up, if it was."""
+    """The action that a piece needs. `known` is the digest of the piece at its last setup, or None if it was never set
+    up."""
     if stored is None:
         return "created" if known is None else "repaired"
     if stored.schema_name != piece.schema_name:
@@ -131,7 +133,7 @@ def digest_of(content: BootstrapPiece | Breadcrumb) -> str:
 async def _write(
     trail: Trail, by: Principal, drafts: list[Draft], marker: Breadcrumb | None, known: dict[str, str]
 ) -> None:
-    """The missing pieces and the marker; in one transaction where the marker is new."""
+    """Write the missing pieces and the marker. A new marker is written in the same transaction as the pieces."""
     context = {"pieces": known}
     if marker is None:
         piece = BootstrapPiece(key=_MARKER_KEY, title="What was set up", schema_name=MARKER_SCHEMA, context=context)
@@ -143,7 +145,7 @@ async def _write(
 
 
 def piece_id(by: Principal, key: str) -> str:
-    """The id of a piece as the caller's owner has it."""
+    """The id of a piece for the caller's owner."""
     return str(uuid5(_NAMESPACE, f"{by.owner_id}\n{key}"))
 
 

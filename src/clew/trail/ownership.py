@@ -1,6 +1,6 @@
-"""The owner of a trail: whether this user made it or agreed to it. Nothing may run on any other: its agents, tools,
-pending requests and answered permissions would be a stranger's. Trails are told apart by their identity, and those
-of the user are remembered outside of the folder, with everything else that is trusted."""
+"""The owner of a trail: whether this user made it or agreed to it. Nothing may run on another trail, because its
+agents, tools, pending requests and answered permissions would be a stranger's. Trails are identified by their identity.
+The user's trails are recorded outside the folder, with everything else that the user trusts."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ _COMPANIONS = ("", "-wal", "-journal")
 
 
 class Ownership:
-    """Whether the user made an open trail, or agreed to it. A process may always use what it made itself; `problem`
-    says why others will have to ask all the same, until that was told."""
+    """Whether the user made an open trail, or agreed to it. A process may always use a trail that it made itself.
+    `problem` is the reason why other processes will still need consent. It is cleared when it has been logged."""
 
     def __init__(self, trail: Trail, config: Config, *, is_made: bool, problem: str = "") -> None:
         self._trail = trail
@@ -44,7 +44,7 @@ class Ownership:
         self._is_refusal_told = False
 
     async def holds(self) -> bool:
-        """Whether things may run here. Raises ConfigError where the file of what is trusted cannot be used."""
+        """Whether things may run here. Raises ConfigError if the file of the user's grants cannot be used."""
         if self._is_made:
             return True
         return await _is_granted(await self._bare_wish())
@@ -79,14 +79,14 @@ class Ownership:
         return msgspec.structs.replace(await self._bare_wish(), summary=await self._summary(by))
 
     async def adopt(self, *, by: Principal) -> Wish:
-        """Begin anew on a trail that the user has agreed to: what waited on it is dropped, and it gets an identity that
-        nobody else knows. The wish to be granted."""
+        """Take over a trail that the user has agreed to: drop everything that waits on it, and give it a new identity
+        that nobody else knows. Returns the wish to grant."""
         summary = await self._summary(by)
         await self._trail.upkeep.adopt()
         return msgspec.structs.replace(await self._bare_wish(), summary=summary)
 
     async def remember(self, trust: Trust) -> None:
-        """Grant a trail that was just made; where that cannot be written, `problem` says so."""
+        """Grant a trail that was just made. If the grant cannot be written, `problem` gives the reason."""
         wish = msgspec.structs.replace(await self._bare_wish(), summary=MADE)
         try:
             await asyncio.to_thread(trust.grant, [wish])
@@ -119,7 +119,7 @@ class Ownership:
         return f"a trail that you did not make: {', '.join(brought)}{dropped}"
 
     async def _flow(self, by: Principal) -> Flow:
-        """The names that its runners would go by."""
+        """The flow that runners on this trail would use."""
         try:
             return await read_flow(self._trail, by=by)
         except (NotFound, msgspec.ValidationError):
@@ -171,14 +171,14 @@ async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Tra
 
 
 async def is_own(config: Config, identity: str) -> bool:
-    """Whether the user made the trail of a configuration, which has this identity, or agreed to it. One on a server,
-    whose address the user has typed, is the user's."""
+    """Whether the user made the trail of a configuration, which has this identity, or agreed to it. A trail without a
+    file, in memory or on a server whose address the user has typed, always is."""
     return config.trail_file is None or await _is_granted(_wish_for(config, identity))
 
 
 async def remember_moved(config: Config) -> bool:
-    """Grant the trail of a configuration, to which the user has moved one that is the user's own; whether it could be
-    written down."""
+    """Grant the trail of a configuration, to which the user has moved an own trail. Returns whether the grant could be
+    written."""
     trail = await open_trail(config.trail_url)
     try:
         ownership = Ownership(trail, config, is_made=True)

@@ -42,7 +42,7 @@ class VersionInfo(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Records(Protocol):
-    """Versioned breadcrumbs. What the caller may not see does not exist for it."""
+    """Versioned breadcrumbs. To a caller, a breadcrumb that it may not see does not exist."""
 
     async def create(self, draft: Draft, *, by: Principal) -> Breadcrumb:
         """Write version 1, its tags, vector and event, or nothing. Durable when it returns.
@@ -96,7 +96,8 @@ class Records(Protocol):
         cursor: str | None = None,
         oldest_first: bool = False,
     ) -> Page:
-        """One page in order of creation. What is created or deleted meanwhile neither repeats nor hides others."""
+        """One page in order of creation. Breadcrumbs that are created or deleted between pages neither repeat nor hide
+        others."""
         ...
 
     async def history(self, id: str, *, by: Principal) -> Sequence[VersionInfo]:
@@ -122,12 +123,12 @@ class Log(Protocol):
         ...
 
     async def wait(self, after: int, timeout: float, *, selector: Selector = EVERYTHING) -> bool:
-        """Return True as soon as the head is past `after`, False after `timeout` seconds. Events that a selector does
-        not mean need not end the wait."""
+        """Return True as soon as the head is past `after`, False after `timeout` seconds. With a selector, events that
+        do not match need not end the wait."""
         ...
 
     def follow(self, after: int, *, by: Principal, selector: Selector = EVERYTHING) -> AsyncIterator[Event]:
-        """Events for ever, woken by the write itself."""
+        """Yield events without end. Each write wakes the iterator."""
         ...
 
 
@@ -164,13 +165,13 @@ class Deliveries(Protocol):
         lease: timedelta = timedelta(seconds=30),
         wait: float = 0.0,
     ) -> list[Claim]:
-        """Up to `limit` events that nobody else handles. When there are none, wait up to `wait` seconds for the
-        first: woken by the write that brings it, by what frees one, and when a retry or a lease is due. Empty when
-        none came. A call that is cancelled holds nothing. Raises NotFound."""
+        """Claim up to `limit` events that no other worker handles. If there are none, wait up to `wait` seconds for the
+        first: a new event, a released claim, or a retry or lease that falls due ends the wait. Empty if no event came.
+        A cancelled call keeps no claims. Raises NotFound."""
         ...
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
-        """Hold a claim for longer. Raises LeaseLost."""
+        """Extend the lease of a claim. Raises LeaseLost."""
         ...
 
     async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
@@ -192,8 +193,8 @@ class Deliveries(Protocol):
 
     async def abandon(self, worker: str, *, by: Principal) -> int:
         """Make the claims of a worker that is known to be dead claimable at once; returns how many. A death does not
-        count as a failed attempt; too many of them make a dead letter. A worker that lives after all has lost its
-        leases."""
+        count as a failed attempt; too many of them make a dead letter. If the worker is alive after all, it has lost
+        its leases."""
         ...
 
     async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
@@ -201,7 +202,7 @@ class Deliveries(Protocol):
         ...
 
     async def due_in(self, consumer: str, *, by: Principal) -> float | None:
-        """Seconds until a waiting event, a retry or a lease is due, None when nothing waits or is held."""
+        """Seconds until a waiting event, a retry or a lease is due. None if there is no waiting or claimed event."""
         ...
 
 
@@ -213,8 +214,8 @@ class DeadLetters(Protocol):
         ...
 
     async def replay(self, id: str, *, by: Principal) -> None:
-        """Make a dead letter pending again with all its attempts, in its place of its session: before the events that
-        wait, after one that is being handled. Raises NotFound."""
+        """Make a dead letter pending again, with the full number of attempts. It returns to its place in its session:
+        before waiting events, but after an event that is being handled. Raises NotFound."""
         ...
 
     async def drop(self, id: str, *, by: Principal) -> None:
@@ -228,18 +229,18 @@ class Search(Protocol):
         ...
 
     async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
-        """The best breadcrumbs, a write that has returned included. `limit` hits whenever that many match the
-        filters and the arms; the same trail gives the same answer each time."""
+        """The best breadcrumbs, including those of every write that has returned. There are `limit` hits if at least
+        that many match the filters and the arms. The same trail always gives the same answer."""
         ...
 
 
 class Edges(Protocol):
-    """Typed, weighted, directed edges between breadcrumbs. An edge is seen by those who see both ends."""
+    """Typed, weighted, directed edges between breadcrumbs. A caller sees an edge if it sees both ends."""
 
     async def add(self, edges: Sequence[Edge], *, by: Principal, replace: bool = False) -> list[Edge]:
-        """Write all edges or none. Raises NotFound for an end that the caller cannot see, AlreadyExists for a
-        triple that is there (unless `replace`), CycleRefused in a type that must stay acyclic, also when part of the
-        cycle is out of the caller's sight: the error names only the two ends given."""
+        """Write all edges or none. Raises NotFound for an end that the caller cannot see, AlreadyExists for an existing
+        triple (unless `replace`), CycleRefused for a cycle in a type that must stay acyclic, even if the caller cannot
+        see all of the cycle. The error names only the two given ends."""
         ...
 
     async def remove(self, source: str, target: str, type: str, *, by: Principal) -> None:
@@ -261,9 +262,9 @@ class Edges(Protocol):
     async def around(
         self, ids: Sequence[str], *, by: Principal, since: datetime | None = None, limit: int = 10_000
     ) -> list[Link]:
-        """Where the edges at any of these breadcrumbs lead, in either direction and no order; of more than `limit` the
-        cheapest, then by ids and type. With `since`, only edges written then or later. An edge between two of the given
-        breadcrumbs appears twice. A deleted or invisible breadcrumb has no links."""
+        """The edges at any of these breadcrumbs, in both directions and in no order. If there are more than `limit`,
+        the cheapest are returned, then by ids and type. With `since`, only edges written then or later. An edge between
+        two of the given breadcrumbs appears twice. A deleted or invisible breadcrumb has no links."""
         ...
 
     async def walk(
@@ -328,7 +329,7 @@ class EngineFinding(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Upkeep(Protocol):
-    """Maintenance of a trail. For the process that runs it, not for tenants."""
+    """Maintenance of a trail. It is for the process that runs the trail, not for tenants."""
 
     async def purge(self, *, idle_after: timedelta | None = timedelta(days=7)) -> Purged:
         """Remove expired breadcrumbs (logging each), agents not seen for `idle_after`, and their subscriptions.
@@ -340,11 +341,11 @@ class Upkeep(Protocol):
     async def stats(self, *, by: Principal) -> TrailStats: ...
 
     async def webhook_senders(self) -> list[Principal]:
-        """For each owner that has webhooks a principal that may work for all of them."""
+        """One principal for each owner that has webhooks. It may claim events for all webhooks of the owner."""
         ...
 
     async def identity(self) -> str:
-        """An id that no other trail has: random, made with the trail, and made anew by `adopt`."""
+        """A random id that no other trail has. It is created with the trail, and `adopt` replaces it."""
         ...
 
     async def is_foreign(self) -> bool:
@@ -352,9 +353,9 @@ class Upkeep(Protocol):
         ...
 
     async def adopt(self) -> str:
-        """Begin anew on a trail of somebody else, in one transaction: it gets a new identity, which is returned; what
-        waits for consumers of any owner is dropped, and none that begins later begins before this. Breadcrumbs and
-        dead letters stay."""
+        """Take over a trail of somebody else, in one transaction: give it a new identity, which is returned, and drop
+        all events that wait for consumers of any owner. A consumer that is registered later cannot start before this
+        point of the log. Breadcrumbs and dead letters stay."""
         ...
 
     async def check(self) -> list[str]:
@@ -362,8 +363,8 @@ class Upkeep(Protocol):
         ...
 
     async def examine(self) -> list[EngineFinding]:
-        """The state of the engine that keeps the trail, such as its version, settings and sizes, one finding for each
-        check. Empty where a file is all there is."""
+        """The state of the database server that stores the trail, such as its version, settings and sizes, one finding
+        for each check. Empty for a trail in a file."""
         ...
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
@@ -373,7 +374,8 @@ class Upkeep(Protocol):
 
 
 class Secrets(Protocol):
-    """Values that only code may see. Breadcrumbs hold `{"$secret": "name"}`; no read ever returns the value."""
+    """Values that only code may see, never a model or a reader. Breadcrumbs hold `{"$secret": "name"}`; no read ever
+    returns the value."""
 
     async def put(self, name: str, value: str, *, by: Principal) -> None: ...
 
@@ -387,7 +389,7 @@ class Secrets(Protocol):
 
 
 class Trail(Protocol):
-    """The one place where state lives."""
+    """A trail: the only place where Clew stores state."""
 
     @property
     def records(self) -> Records: ...
@@ -414,5 +416,5 @@ class Trail(Protocol):
     def secrets(self) -> Secrets: ...
 
     async def close(self) -> None:
-        """Finish what was accepted, then let go of the file. Calling it twice is harmless."""
+        """Finish the accepted writes, then close the file or the connections. Calling it twice is harmless."""
         ...

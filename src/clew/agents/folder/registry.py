@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class RegistryEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """One valid definition. `name` is unique; `seq` is the event that brought it, if known."""
+    """One valid definition. `name` is unique; `seq` is the number of the event that wrote it, if known."""
 
     name: str
     record_id: str
@@ -54,7 +54,7 @@ class AgentRegistry:
         return iter(self._entries.values())
 
     async def find_agent(self, agent_id: str) -> AgentDefinition | None:
-        """The agent of that name, also one that was written a moment ago."""
+        """The agent with this id, even if it was written a moment ago and `follow` has not seen it yet."""
         entry = self._entries.get(f"agent/{agent_id}")
         if entry is not None:
             return entry.agent

@@ -51,16 +51,16 @@ class PromptSkills(Protocol):
     """Finds the skills that a run needs."""
 
     async def called(self, message: str, *, agent: str, session: str) -> Sequence[NeededSkill]:
-        """The skills that a message calls for and those that the session has loaded, whose texts no message of the run
-        has yet; the most important first."""
+        """The skills whose texts the run needs and does not have yet, most important first: skills that the message
+        triggers, and skills that the session has loaded."""
         ...
 
     async def settle(self, message: str, refused: Sequence[str], *, agent: str, session: str) -> None:
-        """Note in the session which of these skills are there now: all but those that were refused."""
+        """Record in the session that these skills are loaded now, except the refused ones."""
         ...
 
     async def hint(self, message: str, *, agent: str, session: str) -> str:
-        """Which others may help, in a sentence that says how they are found; empty where none is close."""
+        """A hint that names other skills that may help and says how to find them; empty if there are none."""
         ...
 
 
@@ -88,8 +88,8 @@ def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
 
 
 def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judges: HookChain) -> HookFunction:
-    """Brings the texts of the skills that a run needs, each once the hooks at `pre_skill` have seen it, and to an agent
-    that can look for others the names of those that may help."""
+    """Adds the texts of the skills that a run needs, after the `pre_skill` hooks have accepted them. If the agent can
+    search for skills, it also adds the names of skills that may help."""
 
     async def load(data: PromptData) -> PromptData:
         if skills is None or not data.is_first or not data.session:
@@ -112,7 +112,7 @@ def skill_loading(trail: Trail, by: Principal, skills: PromptSkills | None, judg
 
 
 async def _judge(judges: HookChain, called: NeededSkill, data: PromptData) -> str | None:
-    """The text of a skill after all hooks had it; None where one refused it."""
+    """The text of a skill after all `pre_skill` hooks have run; None if one of them refused it."""
     offered = SkillData(
         agent_id=data.agent_id,
         session=data.session,
@@ -129,9 +129,9 @@ async def _judge(judges: HookChain, called: NeededSkill, data: PromptData) -> st
 
 
 def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
-    """Brings the last exchanges of an agent with its user that the context has not weighed already, the oldest first.
-    Their texts stay where they are: a message names its record. A run that no message started has no history, and what
-    others than its user wrote as messages is no part of it."""
+    """Adds the last exchanges between an agent and its user, oldest first, except those that the context already
+    included or dropped. The messages refer to the records and do not copy their texts. A run that was not started by a
+    message gets no history, and messages of other writers are left out."""
 
     async def inject(data: PromptData) -> PromptData:
         if not data.is_first or not data.session:
@@ -153,7 +153,8 @@ def history_injection(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
 
 
 def token_budget_check(by: Principal, budgets: Budgets | None, window: ContextWindow | None) -> HookFunction:
-    """Ends a prompt that its model cannot take, and one that nothing is left to pay for."""
+    """Stops a prompt that is too long for its model, or whose budget is used up. The hook raises Abort or
+    BudgetExceeded."""
 
     async def check(data: PromptData) -> PromptData:
         tokens = count_prompt(data)
@@ -203,7 +204,7 @@ def pattern_extraction(schema: str) -> HookFunction:
 def token_accounting(
     trail: Trail, flow: Flow, by: Principal, table: Table, window: ContextWindow | None
 ) -> HookFunction:
-    """Says when the context of an agent has passed one of its thresholds, each once."""
+    """Writes a record when the context of an agent crosses one of its thresholds, once for each threshold."""
 
     async def account(data: PromptData) -> PromptData:
         usage = _usage(data)
@@ -243,7 +244,7 @@ def _with_opening(data: PromptData, message: Message) -> PromptData:
 
 
 async def find_message(trail: Trail, by: Principal, data: PromptData) -> str | None:
-    """Return the text of the message that started a run, or None where no record did."""
+    """Return the text of the message that started a run, or None if no record started it."""
     trigger = await _trigger(trail, by, await _opening(trail, by, data))
     return None if trigger is None else _text_of(trigger)
 
@@ -276,7 +277,7 @@ def _text_of(trigger: Breadcrumb) -> str:
 
 
 def _weighed(opening: Breadcrumb | None) -> set[str]:
-    """The breadcrumbs that a context holds, and those that it left out for a reason."""
+    """The ids of the breadcrumbs that a context includes or has dropped, as its receipt lists them."""
     receipt = opening.context.get("receipt") if opening is not None else None
     listed = [receipt.get(name) for name in ("items", "dropped")] if isinstance(receipt, dict) else []
     found = [each for items in listed if isinstance(items, list) for each in items]

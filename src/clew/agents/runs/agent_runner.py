@@ -75,7 +75,7 @@ def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExe
 
 
 def _is_addressed(subscription: Subscription, addressed: Subscription) -> bool:
-    """Whether every agent has this trigger anyway."""
+    """Whether a subscription is redundant, because every agent is triggered by these schemas anyway."""
     schemas = set(subscription.schemas)
     return subscription.role == "trigger" and bool(schemas) and schemas <= set(addressed.schema_names)
 
@@ -156,7 +156,8 @@ class AgentRunner:
         return [*data.drafts, *requests]
 
     async def _on_result(self, turn: ModelTurn, state: RunState) -> Sequence[Draft]:
-        """The last result of a turn leads to the next model request; earlier ones to nothing."""
+        """Continue the run when a turn is complete: return the next model request, or stop at a loop or at the turn
+        limit. Earlier results of a turn return nothing."""
         if not turn.is_complete or turn is not state.turns[-1] or len(state.model_requests) != len(state.turns):
             return ()
         if loop := find_loop([turn_fingerprint(each) for each in state.turns]):
@@ -181,8 +182,9 @@ class AgentRunner:
         *,
         restarts: bool = False,
     ) -> Sequence[Draft]:
-        """The next model request, unless a hook refuses or answers it. The first one names the record that `began` the
-        run. One that `restarts` has all messages itself; those of earlier requests are left out."""
+        """The next model request, or the end of the run if a hook refuses or answers the prompt. The first request
+        names the record that `began` the run. With `restarts`, `messages` are the whole conversation and earlier
+        requests are left out."""
         specs = await self._deps.specs(self._agent)
         data = PromptData(
             agent_id=self._agent.agent_id,
@@ -269,14 +271,14 @@ class AgentRunner:
 
 
 def _refused(error: ClewError) -> Stop:
-    """The stop of a run that a hook refused."""
+    """The reason to stop a run whose prompt a hook refused."""
     if isinstance(error, BudgetExceeded):
         return stop_for_budget(error)
     return Stop(why="refused", detail=error.message, how_to_go_on=error.hint or _AGAIN)
 
 
 def _model_failed(response: Breadcrumb, parsed: ToolResponse) -> Stop:
-    """The stop of a run whose model call failed."""
+    """The reason to stop a run whose model call failed."""
     is_budget = response.context.get("error_type") == "budget"
     return Stop(why="budget" if is_budget else "error", detail=parsed.error or parsed.status, how_to_go_on=_AGAIN)
 

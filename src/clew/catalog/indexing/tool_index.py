@@ -32,11 +32,11 @@ async def read_markers(trail: Trail, *, by: Principal) -> dict[str, Breadcrumb]:
 
 
 async def index_domain(trail: Trail, domain: Domain, *, by: Principal, marker: Breadcrumb | None = None) -> int:
-    """Make the trail hold exactly this domain's tools; how many were written. Nothing is, where nothing changed.
+    """Make the trail hold exactly this domain's tools. Returns the number of written records, 0 if nothing changed.
 
-    `marker` is the domain's marker where it was read a moment ago, which spares a look.
-    Of a foreign server only the entry points are written: its registry keeps the rest. Where another process indexes
-    the same domain at the same time, this one looks again.
+    `marker` is the domain's marker if the caller has just read it; that saves a lookup. For a foreign server only the
+    entry points are written, since its registry keeps the rest. If another process indexes the same domain at the same
+    time, this one retries.
     """
     for _ in range(TRIES - 1):
         try:
@@ -76,7 +76,7 @@ def _tools_of(domain: str) -> Selector:
 
 
 async def keeper_of(trail: Trail, domains: Sequence[Domain], *, by: Principal) -> Principal:
-    """The owner with the scopes of all these domains, and of those that are on the trail from before."""
+    """The owner with the scopes of these domains and of all domains indexed earlier."""
     known = await read_markers(trail, by=by)
     return _holding(by, *map(scopes_of, domains), *(each.context["scopes"] for each in known.values()))
 
@@ -113,7 +113,7 @@ def draft_of(domain: Domain, tool: Tool, by: Principal) -> Draft:
 
 
 def _arguments(schema: Mapping[str, Any]) -> str:
-    """The names of a tool's parameters and what is said of them, for the search."""
+    """The names and descriptions of a tool's parameters, for the search."""
     properties = schema.get("properties")
     if not isinstance(properties, dict):
         return ""
@@ -139,8 +139,8 @@ async def _find_marker(trail: Trail, name: str, by: Principal) -> Breadcrumb | N
 async def _mark(
     trail: Trail, domain: Domain, digest: str, scopes: Iterable[str], marker: Breadcrumb | None, by: Principal
 ) -> Breadcrumb:
-    """Written first with the scopes of all records that are about to change, and last with the digest: the next start
-    repairs what an interruption left behind."""
+    """Write the domain's marker. It is written before a change with the scopes of all affected records, and afterwards
+    with the digest, so that the next start repairs an interrupted change."""
     context = {"name": domain.name, "digest": digest, "scopes": sorted(scopes)}
     if marker is not None:
         return await trail.records.update(marker.id, Change(context=context), expect=marker.version, by=by)

@@ -1,7 +1,7 @@
 """Find guidance to routes that do not exist.
 
-A tool may name a domain that is not always loaded: that guidance is dropped. A route that its code spells out, and that
-a loaded domain does not have, is a mistake.
+Guidance to a domain that is not loaded is no mistake and is simply dropped. A route that a tool's code spells out and
+that its loaded domain does not have is a mistake.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def find_dead_ends(registry: DomainRegistry) -> list[DeadEnd]:
 
 
 def find_leading(registry: DomainRegistry, route: CatalogRoute, by: Principal) -> list[str]:
-    """The entry points of its domain that lead to a hidden tool: those whose code names it, else all of them. Only
-    entry points that the caller may use."""
+    """The entry points that lead to a hidden tool and that the caller may use: those whose code names the tool's route,
+    or all entry points of its domain if none does."""
     domain = registry.find_domain(route.domain)
     if domain is None:
         return []
@@ -82,7 +82,7 @@ def _named_routes(call: Callable[..., Any], registry: DomainRegistry) -> Iterato
 
 
 def _functions(call: Callable[..., Any]) -> list[FunctionType]:
-    """The function of a call, those that it closes over, and those of its own module that it uses."""
+    """The function of a call, the functions in its closure, and the functions of its own module that it uses."""
     found: dict[int, FunctionType] = {}
     waiting: list[Any] = [call]
     while waiting and len(found) < MAX_FUNCTIONS:
@@ -137,7 +137,8 @@ def _texts(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _missing(text: str, registry: DomainRegistry) -> CatalogRoute | None:
-    """The route of a text that could lead somewhere and does not."""
+    """The route in a text if it is known not to exist: its domain is loaded and not foreign, but has no such tool or
+    resource. Otherwise None."""
     try:
         route = parse_route(text)
     except InvalidInput:
@@ -157,8 +158,8 @@ def _routes_of(registry: DomainRegistry, route: CatalogRoute) -> list[str]:
 
 
 def _stands_alone(text: str, function: FunctionType) -> bool:
-    """Whether the source has the text as a string of its own, not only as the beginning of a longer one. False where
-    there is no source to look at."""
+    """Whether the source contains the text as a complete string literal, not only as a prefix of a longer one. False if
+    there is no source."""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
     except (OSError, TypeError, SyntaxError):

@@ -1,5 +1,5 @@
-"""Brings over the servers that a user has already set up for other clients: nothing is started, and what looks like a
-secret stays in the file it came from."""
+"""Imports the servers that a user has set up for other clients. No server is started, and values that look like secrets
+are not copied."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Imported(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerLeftOut(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or a server of one that was not taken, and why; of a file that `is_unreadable` nothing could be."""
+    """A file or server that was not imported, and why. `is_unreadable` marks a file that could not be read at all."""
 
     path: str
     name: str
@@ -54,7 +54,8 @@ class ServerImportReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def project_files(folder: Path) -> list[Path]:
-    """Where other clients keep the servers of a project. Whoever wrote the project wrote them."""
+    """The files in which other clients keep a project's servers. They come from the project's author and are
+    untrusted."""
     names = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json", ".zed/settings.json", ".gemini/settings.json")
     return [folder / name for name in (*names, ".codex/config.toml")]
 
@@ -79,10 +80,9 @@ def user_files(home: Path) -> list[Path]:
 def import_servers(
     paths: Sequence[Path], *, keep_secrets: bool = False, present: Collection[McpServerConfig] = ()
 ) -> ServerImportReport:
-    """Read the files. Ids are new ones beside those `present`; a server that is present, or found twice,
-    is taken once, and Clew itself never.
-
-    Never raises for the content of a file: `skipped` names the entries that cannot be used.
+    """Read the files. New ids do not collide with those in `present`. A server that is present or found twice is not
+    imported again, and Clew itself is never imported. Invalid content never raises: `skipped` lists the unusable
+    entries.
     """
     found: list[Imported] = []
     skipped: list[ServerLeftOut] = []
@@ -133,7 +133,7 @@ def _decode(path: Path) -> Any:
 
 
 def _read_text(path: Path) -> str:
-    """Raises ConfigError for what is no regular file of a sensible size, without waiting for a writer of a pipe."""
+    """Read a file. Raises ConfigError if it is too large or not a regular file, and does not block on a pipe."""
     if not stat.S_ISREG(path.stat().st_mode):
         raise ConfigError("is not a regular file")
     with open(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)), "rb") as file:
@@ -153,7 +153,7 @@ def _decode_yaml(text: str) -> Any:
 
 
 def _entries(given: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Name and entry of each server, in our own format as far as it goes. Raises ConfigError."""
+    """The name and entry of each server, converted to Clew's format as far as possible. Raises ConfigError."""
     if not isinstance(given, dict):
         raise ConfigError("does not hold an object")
     for key in _KEYS:

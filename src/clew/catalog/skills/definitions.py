@@ -59,13 +59,13 @@ class FolderDefinitions:
         return self.source.read(self._memory, self._built, tree), rules.wishes(tree)
 
     async def refresh(self) -> None:
-        """Look at the files again, which costs little where nothing changed."""
+        """Read changed definition files again. This is cheap if nothing changed."""
         async with self._looking:
             built = await asyncio.to_thread(self.source.read, self._memory, self._built)
             self._take(built)
 
     def notice_consent(self) -> bool:
-        """Whether another skill may be loaded now, because the user agreed to something or took it back."""
+        """Whether the set of withheld skills has changed, because the user granted or revoked consent."""
         if self._consent.state() == self._state:
             return False
         before = self.withheld
@@ -77,11 +77,11 @@ class FolderDefinitions:
         return self.withheld.get(skill.name, "")
 
     def agent(self, name: str) -> AgentSpec:
-        """The agent of that name as it is defined, where the user agreed to it; otherwise one that names no skills."""
+        """The definition of an agent if the user agreed to it; otherwise an agent without skills."""
         return self.manifest.agents[name] if name in self._agents else AgentSpec(name=name)
 
     def tell_broken(self, name: str) -> str:
-        """That a skill of that name has errors, in a sentence with its place; empty where there is no such file."""
+        """A sentence that the skill has errors, with the place of the first; empty if no broken skill has this name."""
         found = self.broken_skills().get(name)
         return f"Skill {name} has errors, first in {found}: `clew skills lint` shows them." if found else ""
 
@@ -96,8 +96,8 @@ class FolderDefinitions:
         return found
 
     def is_waiting(self, name: str) -> bool:
-        """Whether an agent of that name may load nothing: its definition, also one that is gone or broken by now, is
-        not what the user agreed to."""
+        """Whether an agent may load nothing, because its definition is not the one that the user agreed to. This
+        includes definitions that are gone or broken now."""
         return name in self._waiting
 
     def told(self) -> list[str]:
@@ -114,8 +114,8 @@ class FolderDefinitions:
             self._rules = await asyncio.to_thread(self.source.rule_files().wishes)
 
     def watch(self, changed: Callable[[], Awaitable[Any]]) -> FileWatch:
-        """A context manager that calls `changed` after each change of a skill, an agent or a rule file. To be opened
-        and closed."""
+        """A context manager that calls `changed` after each change of a skill, an agent or a rule file. The caller
+        opens and closes it."""
         return FileWatch(self.source.root, changed, self._homes, self._rule_homes)
 
     def _homes(self) -> set[str]:
@@ -151,7 +151,7 @@ class FolderDefinitions:
 
 
 def _skill_at(path: PurePosixPath) -> str:
-    """The name of the skill that a file would define; empty where it would be none."""
+    """The name of the skill that a file at this path would define; empty if it is no skill file."""
     if path.name in SKILL_FILES:
         return path.parent.name
     return path.stem if path.parent.name == "skills" else ""

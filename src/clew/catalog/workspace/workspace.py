@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 
 SKILLS_TAKEN = "the skills of this folder are left out: another domain is named skills. Rename that one"
 LOOK_SECONDS, WAIT_SECONDS = 2.0, 1.5
-"""Seconds for which local files count as fresh, and seconds that an answer waits while they are read."""
+"""The time for which local files count as fresh, and the longest time that an answer waits for reading them, in
+seconds."""
 
 _log = logging.getLogger(__name__)
 
@@ -193,7 +194,7 @@ class Workspace:
             self.problems |= self.waiting.problems()
 
     async def offer_skills(self) -> None:
-        """Add the skills of the folder as a domain, once there are any."""
+        """Add the skills of the folder as a domain as soon as there is one."""
         if self.loaded_skills is None:
             await self.definitions.refresh()
             await self._add_skills()
@@ -221,8 +222,8 @@ class Workspace:
         self.loaded_skills, self.skill_search = loaded, search
 
     async def renew_definitions(self) -> None:
-        """Have the skills, agents and rules of the folder as their files are now, and log what waits for consent since
-        they changed."""
+        """Reload the skills, agents and rules of the folder from their files, and log those that need new consent after
+        a change."""
         before = self.definitions.told()
         await self.offer_skills()
         if self.loaded_skills is not None:
@@ -252,7 +253,7 @@ class Workspace:
         self.problems |= {f"{domain.name} {at}": text for at, text in enumerate(duplicates)}
 
     async def _take_up_source(self, name: str, source: SourceConfig) -> None:
-        """A domain that has sources already gets one more."""
+        """Add one source. If its domain already has sources, the source is added to that domain."""
         is_there = self._tables.made(self.catalog.registry.find_domain(source.domain))
         add = self.catalog.replace if is_there else self.add
         try:
@@ -351,7 +352,8 @@ async def open_workspace(
 
 
 def _open_hooks(config: Config, consent: FolderConsent) -> tuple[list[Hooks], str]:
-    """The hooks around foreign servers; none of them, and why, where one waits for consent or cannot be loaded."""
+    """The hooks around foreign servers. If one waits for consent or cannot be loaded, returns no hooks and the
+    reason."""
     waiting = [name for name in config.mcp.hooks if not consent.allows_hook(name)]
     if waiting:
         return [], f"mcp.hooks {', '.join(waiting)}: {consent.problem or NOT_TRUSTED}. Servers wait for them"
@@ -377,7 +379,8 @@ def empty_workspace(trail: Trail, clock: Clock, owner: Principal) -> Workspace:
 
 
 def own_names(config: Config) -> set[str]:
-    """The names of all domains that are not foreign servers, as far as they may be imported, and can be."""
+    """The names of all domains other than foreign servers. Package domains that may not or cannot be imported are left
+    out."""
     waiting = PendingConsent(FolderConsent(project_of(config)))
     names = {domain.name for domain in waiting.load(waiting.admit_domains(config.catalog.domains))}
     names |= {source.domain for source in config.sources.values()}
@@ -385,7 +388,8 @@ def own_names(config: Config) -> set[str]:
 
 
 def _placed(server: McpServerConfig, project: Path) -> McpServerConfig:
-    """A program is started in the project wherever the command was given, so that paths in its arguments hold."""
+    """The server's entry with the project as the program's working folder, so that relative paths in its arguments work
+    from anywhere."""
     if server.transport != "stdio":
         return server
     return msgspec.structs.replace(server, cwd=str(project / server.cwd))

@@ -151,7 +151,7 @@ def _check_writing(folder: Path) -> CheckFinding:
 
 
 def _check_private(folder: Path, trail: Path | None) -> Iterator[CheckFinding]:
-    """The files that let others in must be readable by their owner only, and not in a commit."""
+    """Check that files with credentials are readable by their owner only, and are not committed."""
     if tracked := tracked_keys(folder):
         names = ", ".join(tracked)
         removal = f"git rm --cached {' '.join(tracked)} in {folder}, then delete them: Clew makes new ones"

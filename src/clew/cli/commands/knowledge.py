@@ -1,4 +1,4 @@
-"""Commands on what is known of this folder's files: index, locate, callers, blame-why, brief."""
+"""Commands on the knowledge of this folder's files: index, locate, callers, blame-why, brief."""
 
 from __future__ import annotations
 
@@ -236,7 +236,8 @@ def _parse_place(place: str) -> tuple[str, int, int]:
 
 
 def _in_project(root: Path, path: str) -> str:
-    """A path from the top of the project: of a file that lies there as seen from here, else as it was typed."""
+    """A path relative to the project's root: resolved from the current folder if the file exists there, otherwise as
+    typed."""
     whole = Path(os.path.normpath(Path.cwd() / path))
     for top in (root.absolute(), root.resolve()):
         if whole.is_relative_to(top) and (os.path.exists(whole) or Path(path).is_absolute()):
@@ -272,7 +273,8 @@ def _ref_of(node: Node) -> str:
 
 
 def _describe_others(found: Callers) -> list[str]:
-    """How many calls of the name likely belong to other symbols, and how many to an unknown one."""
+    """Lines with the number of calls of this name that likely belong to other symbols, and of those that could not be
+    resolved."""
     asked = {_ref_of(each.node) for each in found.symbols}
     owners = [(owner, number) for owner, number in found.owners.items() if owner and owner not in asked]
     shown = [f"{count(number, 'call')} of this name, likely of {owner}" for owner, number in owners[:_OWNERS_SHOWN]]
@@ -343,7 +345,8 @@ def _describe_call(link: SymbolLink) -> str:
 
 
 def _unresolved_rows(found: Callers) -> list[_CallRow]:
-    """Likely calls, and without any certain call also the others; the lines of one caller together."""
+    """Rows for likely calls and, if there is no certain call, for all other calls of the name. The lines of one caller
+    form one row."""
     lines: dict[tuple[str, str, str, str], list[int]] = {}
     for call in found.places:
         if call.is_likely or not found.certain:

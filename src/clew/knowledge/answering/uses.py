@@ -54,7 +54,7 @@ _EDGES: dict[RelationName, tuple[str, ...]] = {
     "tests": ("calls", "references", "imports"),
 }
 _FACTS = {"imports": ("imports", "inherits from"), "extends": ("inherits from",)}
-"""Uses of foreign names that a relation asks for; Ruby imports a module by including it."""
+"""The uses of foreign names that count for a relation. Ruby imports a module by including it."""
 _PACKAGE_FILES = ("__init__", "index", "mod")
 _COMMENTS = ("//", "#", "*", "/*", "--", '"""')
 
@@ -85,7 +85,7 @@ class CodeUse(NamedTuple):
 
 
 async def read_relation(question: ParsedQuestion, asked: AskedRelation, code: CodeGraph) -> Relation | None:
-    """The relation that a question asks for, with the name that it asks it of; None where it names nothing known."""
+    """The relation that a question asks for, and the name that it is about. None if the question has no known name."""
     edge = asked.name
     forward = re.search(_FORWARD.replace("{stems}", STEMS[edge]), question.text, re.IGNORECASE)
     for name in _candidates(question, asked, forward["name"] if forward else ""):
@@ -262,8 +262,8 @@ def _module_parts(path: str) -> list[str]:
 
 
 def _is_asked_of(name: str, question: ParsedQuestion) -> bool:
-    """Whether a name is what the relation is asked of: an identifier always is, a plain word only next to the relation,
-    with no other content word between them and none that the relation could mean as well."""
+    """Whether a name can be the subject of the relation. An identifier always can. A plain word can only if it is
+    capitalized or the question has no other content word."""
     if is_identifier(name) or name in question.names or not name.isalpha():
         return True
     others = [word for word in question.words if word != name and not STEM.fullmatch(word)]
@@ -272,7 +272,7 @@ def _is_asked_of(name: str, question: ParsedQuestion) -> bool:
 
 
 def _may_be_foreign(name: str, edge: RelationName, question: ParsedQuestion) -> bool:
-    """Whether a name without a definition may be a package or a class of others."""
+    """Whether a name without a definition may be an external package or class."""
     return edge in ("imports", "extends") and (
         is_identifier(name) or "-" in name or "/" in name or name in question.words
     )

@@ -57,8 +57,8 @@ _SETTINGS_FILE = lazy_pattern(r"(?:.*\.)?(?:env|envrc|properties|conf|cfg|ini|to
 
 
 class FileContent(NamedTuple):
-    """A file as it was read. `looked_ns` is the time before reading; 0 if the file changed meanwhile. A file that is
-    not read has no blob, and `left_out` says why."""
+    """A file as it was read. `looked_ns` is the time before reading, or 0 if the file changed while it was read. A file
+    that is not read has no blob, and `left_out` says why."""
 
     path: str
     status: FileStatus
@@ -164,13 +164,13 @@ def readable_text(body: bytes) -> str:
 
 @lru_cache(_CACHED_TEXTS)
 def readable_lines(body: bytes) -> list[str]:
-    """The lines of `readable_text`, to be read only."""
+    """The lines of `readable_text`. The list is cached and must not be changed."""
     return readable_text(body).split("\n")
 
 
 @lru_cache(_CACHED_TEXTS)
 def masked_lines(body: bytes) -> MaskedLines:
-    """The same lines, for those who want few of them: they are masked when they are asked for."""
+    """The same lines, masked lazily on access. This is for callers that need few of them."""
     return MaskedLines(decode_text(body))
 
 

@@ -53,13 +53,13 @@ EXACT, PREFIX = 1.0, 0.9
 UNWATCHED_SECONDS = 1.0
 """Without a watch, a check of all files is valid for this long."""
 DENIAL_SECONDS = 0.2
-"""The same with a watch before NotFound: its events arrive a moment after the change."""
+"""The same with a watch, before NotFound is raised, because events of the watch arrive a moment after the change."""
 
 Hits = list[tuple[SymbolRow, float]]
 
 
 class Excerpt(NamedTuple):
-    """The lines of a passage, the blob of its file, and its symbol where it is one."""
+    """The lines of a passage, the blob of its file, and its symbol if it is one."""
 
     lines: list[str]
     blob: str
@@ -137,7 +137,7 @@ class CodeGraph:
         await self._run(lambda: self.indexer.embed(report))
 
     async def look(self) -> None:
-        """Check all files for changes, unless a watch does or that was done just now."""
+        """Check all files for changes, unless a watch does this or the last check was just now."""
         await self._run(self._look)
 
     async def state(self, paths: Iterable[str] = ()) -> str:
@@ -156,7 +156,7 @@ class CodeGraph:
             await asyncio.to_thread(self.text.rarity, ())
 
     async def freshen(self, paths: Iterable[str]) -> bool:
-        """Read files again that changed since they were read; whether there were any."""
+        """Read files again that changed since they were read. Returns whether there were any."""
         wanted = set(paths)
         return await self._run(lambda: self.indexer.freshen(wanted))
 
@@ -211,8 +211,8 @@ class CodeGraph:
         raise Busy("the files change faster than they can be read")
 
     def _freshen(self, paths: Iterable[str]) -> bool:
-        """Read those of some files that changed; whether there were any. If so, check all files, as a checkout changes
-        and renames many."""
+        """Read those of the given files that changed. Returns whether there were any. If so, check all files, because a
+        checkout changes and renames many."""
         if not self.indexer.freshen(paths):
             return False
         if not self.indexer.is_refreshing:
@@ -220,8 +220,8 @@ class CodeGraph:
         return True
 
     def _look(self, *, before_denial: bool = False) -> bool:
-        """Refresh the index, unless that was done just now or runs already; whether it was done. With a watch, only
-        before NotFound."""
+        """Refresh the index, unless a refresh is running or was done just now. With a watch, refresh only before
+        NotFound. Returns whether the index was refreshed."""
         seconds = (DENIAL_SECONDS if before_denial else math.inf) if self.is_watched else UNWATCHED_SECONDS
         if time.monotonic() - self._looked < seconds or self.indexer.is_refreshing:
             return False
@@ -310,7 +310,7 @@ class CodeGraph:
         return await self._answer(lambda sql: queries.suggest(sql, name), lambda found: ())
 
     async def lines(self, path: str, start: int, end: int) -> list[str]:
-        """Lines of a file without keys, the last one included; none where there is no such file."""
+        """Lines of a file without keys, including line `end`. Empty if the file does not exist."""
         content = await asyncio.to_thread(read_content, self.tree.root, path)
         return readable_lines(content.body)[start - 1 : end] if content is not None else []
 

@@ -38,13 +38,14 @@ _DOCUMENTS = frozenset(
     (".md", ".rst", ".txt", ".json", ".csv", ".svg", ".html", ".xml", ".lock", ".yml", ".yaml", ".css")
 )
 Until = Literal["read", "linked", "embedded", "followed"]
-"""The last step of a refresh. One that only reads prepares for `follow`."""
+"""The last step of a refresh. A refresh that stops after reading prepares for `follow`."""
 _UNTIL: tuple[Until, ...] = get_args(Until)
 Step = Callable[[Progress], None]
 
 
 class _FileEntry(NamedTuple):
-    """A file on its way into the store. Without `readable` it is gone; without `is_new` its content is known."""
+    """A file on its way into the store. If `readable` is None, the file is gone. If `is_new` is false, its content is
+    known."""
 
     path: str
     readable: ReadableFile | None
@@ -283,8 +284,8 @@ class Indexer:
                 self._links.link()
 
     def follow(self, report: Progress | None = None) -> None:
-        """Bring all edges of the indexed files up to date, also those that need values to be followed, and make the
-        missing vectors meanwhile."""
+        """Bring all edges of the indexed files up to date, including those for which values must be followed, and make
+        the missing vectors at the same time."""
         report = report or _report_nothing
         with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
             self._run_steps(report, [self._follow_and_embed])
@@ -383,7 +384,7 @@ def _is_known(row: FileInfo | None, status: FileStatus | None) -> bool:
 
 
 def _order(path: str) -> tuple[bool, str]:
-    """Code first: questions arrive before all files are read."""
+    """The sort key of files: code first, because questions may arrive before all files are read."""
     return os.path.splitext(path)[1].lower() in _DOCUMENTS, path
 
 

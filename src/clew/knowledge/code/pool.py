@@ -176,8 +176,9 @@ class Pool:
         return found
 
     def _parse_some(self, jobs: list[ParseJob], worker: _Worker) -> list[ParsedContent]:
-        """Parse up to the content that crashes the worker. If that may not be its fault, or that of its facts, it is
-        tried again alone, without its flow."""
+        """Parse contents in order until one crashes the worker. If facts and flow of that content were requested, it is
+        tried again without its flow. Otherwise it is tried again alone, unless it timed out or was the first content of
+        a new worker."""
         done: list[ParsedContent] = []
         is_new = worker.is_new
         try:

@@ -32,7 +32,7 @@ _SYMBOL = (
 _UNLINK = (
     "DELETE FROM linked WHERE file IN (SELECT s.file FROM edges e JOIN symbols s ON s.id = e.source WHERE e.target = ?)"
 )
-"""The users of a symbol that goes have to be linked again."""
+"""The users of a symbol that is deleted must be linked again."""
 
 
 NO_WORDS = (b"", b"")
@@ -193,8 +193,8 @@ def _file_symbol(path: str, facts: FileFacts) -> Symbol:
 
 
 def write_edges(sql: Sql, by_path: Mapping[str, Iterable[CodeEdge]]) -> None:
-    """Replace the edges of some files, unless they are the same. A file has a row in `linked` when all its edges are
-    written; an edge to an unknown symbol keeps it from that."""
+    """Replace the edges of some files, unless they are the same. A file gets a row in `linked` only if all its edges
+    were written, and so not if an edge leads to an unknown symbol."""
     symbols = cache(partial(_symbols_by_name, sql))
     query = "SELECT f.id, l.digest FROM files f LEFT JOIN linked l ON l.file = f.id WHERE f.path = ?"
     for path, edges in by_path.items():

@@ -36,7 +36,7 @@ _OF_FOLDER = ("HEAD", "logs/HEAD", "reftable/tables.list")
 _OF_ALL = ("packed-refs", "refs/tags", "reftable/tables.list")
 _REF = lazy_pattern(rb"ref:\s*(refs/[^\0\n]{1,1000})\s*")
 _Stamp = tuple[int, tuple[tuple[int, int, int] | None, ...]]
-"""The era of the database, and the state of git's files."""
+"""The era of the database and the state of git's files, to detect changes."""
 _Found = TypeVar("_Found")
 
 
@@ -65,8 +65,8 @@ class Commits:
         return done
 
     async def catch_up(self) -> None:
-        """Read commits made since the last look; cheap when there are none. A long log is not read for the first time:
-        that takes longer than a question may."""
+        """Read the commits since the last call, which is cheap if there are none. A long log that was never read is
+        left to `read`, because that takes longer than a question may."""
         if self._stamp is None and not self.is_unread:
             self.is_unread = not await asyncio.to_thread(self._is_quick)
         if not self.is_unread and (self._stamp is None or self._stamp != self._look()):
@@ -173,8 +173,8 @@ class Commits:
             return stamp, LogRefresh(head=None)
 
     def _look(self) -> _Stamp:
-        """The state of git's files that change with every commit and checkout: HEAD, its branch, which has a file of
-        its own or is packed, and the reflog, which not every repository has."""
+        """The state of git's files that change with every commit and checkout: HEAD, its branch (in its own file or
+        packed), and the reflog if there is one."""
         if self._places is None:
             try:
                 found = find_objects(self._root)

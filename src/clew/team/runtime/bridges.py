@@ -1,8 +1,8 @@
 """Bridges from the runtime of agents to the team: the end of a run becomes RUN_ENDED, the response of a tool becomes
-CALL_RESULT. Each run and each call ends once, however often its end is seen.
+CALL_RESULT. Each run and each call ends only once, even if its end is seen several times.
 
 `complete` adds these messages to the step that writes the answer or the response, in the same transaction. The handlers
-tell the team of what was written in any other way.
+create the messages for answers and responses that were written in another way.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from clew.trail.work.handlers import Handler, HandlerFunction
 
 RESPONSES, RUNS = "team/responses", "team/runs"
 LOOK_EVERY = 5.0
-"""Seconds between two looks whether a run can still end."""
+"""Seconds between checks whether a run can still end."""
 RETRY = RetryPolicy(attempts=100, backoff=0.5, backoff_limit=30.0)
 MAX_CALLS = 1_000
 """Model calls of one run whose tokens are counted."""
@@ -66,8 +66,8 @@ class TeamBridges:
     # -- in the step that ends a run or a call --------------------------------------------------------------
 
     async def complete(self, outputs: Sequence[Draft]) -> Sequence[Draft]:
-        """The outputs of a step with the messages that follow from them. Where no message can be made, the outputs stay
-        as they are, and the handlers look at them later."""
+        """The outputs of a step, with the messages to the team that they cause. If a message cannot be created, the
+        outputs are returned unchanged and the handlers process them later."""
         if not any(each.schema_name in (self._flow.answer, self._flow.response) for each in outputs):
             return outputs
         try:
@@ -102,7 +102,7 @@ class TeamBridges:
         return (self._result(record.session, record.id, {**record.context, "request_id": request}),)
 
     async def _on_prompt(self, event: Event, deps: Any) -> Sequence[Draft]:
-        """Watch a run until it ends. A run that nobody works on any more ends as failed. Raises NotNow."""
+        """Watch a run until it ends. An abandoned run ends as failed. Raises NotNow while the run can still end."""
         message = event.breadcrumb
         prompt = None if message is None else find_prompt(message, self._flow, by=self._by)
         if message is None or prompt is None or await self._is_told(message.id):
@@ -143,7 +143,7 @@ class TeamBridges:
         return ""
 
     async def _find_failure(self, message: Breadcrumb, prompt: TeamPrompt) -> str:
-        """Why a run can never end; empty while it can."""
+        """The reason why a run will never end by itself; empty if it still can."""
         if missing := await self._find_missing(prompt):
             return missing
         failed = await self._conversations.find_failure(sent_message(message), 0, by=self._by)

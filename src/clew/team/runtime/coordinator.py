@@ -33,17 +33,17 @@ NAME = "team/coordinator"
 HANDLED = Selector(
     schema_name=SCHEMA, any_tags=tuple(TYPE_TAG + each for each in MessageType if each not in FOR_THE_RECORD)
 )
-"""The messages that a step can answer with effects, or refuse."""
+"""Selects the messages that can have effects or be refused."""
 RETRY = RetryPolicy(attempts=100, backoff=0.5, backoff_limit=30.0)
 """Only failures of the storage are tried again; a message itself is applied or refused."""
 _REFUSAL, _INSTEAD = 1_000, 2_000
-"""Numbers of the records that do not come from an effect."""
+"""Numbers, in derived ids, of records that do not come from an effect: refusals and substitutes for failed records."""
 
 _log = logging.getLogger(__name__)
 
 
 class Coordinator:
-    """Applies messages, those of one session in order."""
+    """Applies messages to the states of their sessions. Messages of one session are applied in order."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Coordinator:
         self._clock = clock
         self._by = by
         self._unwritten: dict[str, Effects] = {}
-        """The effects of messages whose records are on their way to the trail."""
+        """The effects of recent messages, whose records may not be stored yet."""
 
     def handler(self) -> Handler:
         return Handler(
@@ -91,7 +91,7 @@ class Coordinator:
         return await self._carry_out(message)
 
     async def _release(self, message: TeamMessage) -> None:
-        """Give back what is left of the budget of a run: only now is its end on the trail."""
+        """Return the rest of a run's budget. This must wait until the end of the run is on the trail."""
         conversation = message.payload.get("conversation")
         if isinstance(conversation, str) and message.parent_id:
             await self._budgets.release(conversation, message.parent_id)
@@ -119,7 +119,7 @@ class Coordinator:
         return drafts
 
     async def _limited(self, session: str, effect: Effect) -> Effect:
-        """A request that a text of the user stands for is within the limits of its session."""
+        """Apply the limits of the session to a plan request that was made from a text of the user."""
         if not isinstance(effect, SendMessage) or effect.type is not MessageType.PLAN_REQUEST:
             return effect
         request = msgspec.convert(effect.payload, PlanRequest)
@@ -127,18 +127,18 @@ class Coordinator:
         return msgspec.structs.replace(effect, payload=msgspec.to_builtins(limited))
 
     async def _note_branch(self, session: str, branch: str) -> None:
-        """Correct the branch of the session record, where the name that it wanted was taken."""
+        """Correct the branch of the session record if the preferred name was taken."""
         if (await self._sessions.get(session, by=self._by)).branch_name not in ("", branch):
             await self._sessions.set_branch(session, branch, by=self._by)
 
     async def _close(self, session: str, effect: EndSession) -> None:
-        """Close the session record. A session that is over already stays as it is."""
+        """Close the session record. A session that is already over stays unchanged."""
         action = SessionAction.CLOSE if effect.success else SessionAction.FAIL
         with suppress(IllegalState, NotFound):
             await self._sessions.act(session, action, by=self._by, summary=effect.summary[:MAX_SUMMARY])
 
     def _refuse(self, message: TeamMessage, reason: str, hint: str) -> Sequence[Draft]:
-        """The answer to a message that changes nothing. A refusal is not refused in turn."""
+        """The refusal of a message. A refusal itself is never refused."""
         if message.type is MessageType.MESSAGE_REFUSED:
             return ()
         _log.info("%s of %s is refused: %s", message.type, message.source, reason)
@@ -147,7 +147,7 @@ class Coordinator:
         return (self._message(message, _REFUSAL, MessageType.MESSAGE_REFUSED, target, refusal),)
 
     def _failure_instead(self, message: TeamMessage, reason: str) -> Sequence[Draft]:
-        """A failure in place of a result that cannot be used, so that the team does not wait for it."""
+        """A failure message that replaces an unusable result, so that the team does not wait for the result."""
         why = f"its result cannot be used: {reason}"[:500]
         match message.type, message.payload.get("status"):
             case MessageType.CALL_RESULT, "success":
@@ -160,8 +160,8 @@ class Coordinator:
         return (self._effects.message(message, _INSTEAD, effect),)
 
     def _on_refused(self, event: Event, error: ClewError) -> Sequence[Draft]:
-        """The records in place of those that cannot be written: every prompt and every call ends with the error, so
-        that the team does not wait for it."""
+        """The records that replace those that cannot be stored: each prompt and each call ends with the error, so that
+        the team does not wait for its end."""
         if event.breadcrumb is None:
             return ()
         message = read_message(event.breadcrumb)

@@ -55,7 +55,8 @@ def team_additions(
 
 
 def _needs_model(trail: Trail, flow: Flow, by: Principal) -> NeedsModel:
-    """The steps of members wait for a process with a model, unless a breadcrumb configures one."""
+    """A function that says whether a step must wait for a process with a model: steps of members do, unless a
+    breadcrumb configures a model."""
     configs = Selector(schema_name=flow.tool_config, all_tags=(f"tool:{flow.model_tool}",))
 
     async def needs_model(event: Event) -> bool:

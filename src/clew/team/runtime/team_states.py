@@ -25,14 +25,14 @@ from clew.trail.store import Trail
 MAX_SESSIONS = 64
 """States that one process keeps."""
 EXPIRED = "expired"
-"""The reason in a refusal of a message that came too late. Such a message does not change the state."""
+"""The reason in the refusal of an expired message. Such a message does not change the state."""
 _PAGE = 500
 
 _log = logging.getLogger(__name__)
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """The state after a message, and its effects. A message that was refused changes nothing; `refusal` is why."""
+    """The state after a message, and its effects. A refused message changes nothing; `refusal` is the reason."""
 
     state: TeamState
     effects: Effects = ()
@@ -40,8 +40,8 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def apply(state: TeamState, message: TeamMessage, gate: Gate) -> Applied:
-    """Apply a message to a state. It never raises: an error of the machine refuses the message as well, so that every
-    process comes to the same state."""
+    """Apply a message to a state. It never raises: any error of the state machine also refuses the message, so that
+    every process computes the same state."""
     try:
         changed, effects = step(state, message, gate)
     except ClewError as error:
@@ -56,8 +56,8 @@ def apply(state: TeamState, message: TeamMessage, gate: Gate) -> Applied:
 
 @dataclass(slots=True)
 class _Session:
-    """The state up to one message, and the messages after it that were read already. `perishable` are the messages in
-    the state that may still be refused because they expire."""
+    """The state up to one message, and later messages that are already read but not applied. `perishable` are applied
+    messages that can expire and may still be refused for that."""
 
     state: TeamState
     cursor: str | None = None
@@ -91,7 +91,7 @@ class TeamStates:
         return known.state
 
     async def latest(self, session: str) -> TeamState:
-        """The state after all messages of a session; that of a new session where there are none."""
+        """The state after all messages of a session; the initial state if there are none."""
         known = self._kept.find(session) or self._kept.keep(session, _Session(TeamState(session=session)))
         await self._read(session, known)
         if known.expired & known.perishable:  # it was applied before its refusal was read
@@ -108,7 +108,8 @@ class TeamStates:
             known.state = apply(known.state, message, self.gate).state
 
     async def _read(self, session: str, known: _Session) -> None:
-        """Read the messages that were written since. Several callers may read at once; one of them adds each page."""
+        """Read the messages that were written since the last read. Several callers may read at once; each page is added
+        only once."""
         has_more = True
         while has_more:
             start = known.cursor

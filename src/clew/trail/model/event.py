@@ -1,4 +1,4 @@
-"""Events: one ordered log of every change, and what a consumer makes of it."""
+"""Events: the ordered log of all changes, and the consumers that read it."""
 
 from __future__ import annotations
 
@@ -36,9 +36,10 @@ MAX_DEATHS = 10
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """How often and how long a failing event is tried: `attempts` in all, waiting `backoff` seconds, doubled
-    each time up to `backoff_limit` and spread by jitter; never after `deadline` seconds from its first claim. A death
-    of the worker is no failed attempt; `MAX_DEATHS` limits deaths."""
+    """How often and how long a failing event is retried. There are at most `attempts` attempts. The pause between them
+    starts at `backoff` seconds and doubles each time up to `backoff_limit`, with jitter. No attempt starts later than
+    `deadline` seconds after the first claim. The death of a worker does not count as a failed attempt; `MAX_DEATHS`
+    limits deaths."""
 
     attempts: int = 3
     backoff: float = 2.0
@@ -52,8 +53,9 @@ WEBHOOK_RETRY = RetryPolicy(attempts=8, backoff=1.0)
 
 class ClaimLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Limits on the claims of a consumer, over all workers and processes: `workers` claims in all, `each` for one group
-    (a session, or a writer). Events with the tag `second_lane` come after all others. An eighth of the workers is kept
-    for each lane, so that neither can block the other; of fewer than eight workers, none is kept."""
+    (a session, or a writer). Events with the tag `second_lane` are in the second lane and come after all others. Each
+    lane has an eighth of the workers reserved, so that neither can block the other. With fewer than eight workers, none
+    is reserved."""
 
     workers: int = 32
     each: int = 8
@@ -61,7 +63,7 @@ class ClaimLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_one_lane(self) -> int:
-        """The most claims of one lane."""
+        """The largest number of claims that one lane may have."""
         return self.workers - self.workers // 8
 
 
@@ -85,9 +87,9 @@ class QueueLoad(msgspec.Struct, frozen=True, kw_only=True):
 
 class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """A durable, named reader of the log. A new one starts with the next event, with the oldest one, or `after` the
-    event of that number. Events of a session come one after the other unless `ordered` is false. With a `webhook` its
-    events are posted there. Without a `retry` an event is tried 3 times, or 8 times with a webhook. With `limits` its
-    groups take turns."""
+    event of that number. Unless `ordered` is false, the events of a session are delivered one after the other. With a
+    `webhook`, events are posted to its address. The default `retry` makes 3 attempts, or 8 with a webhook. With
+    `limits`, the groups of the consumer take turns."""
 
     name: str
     selector: Selector = EVERYTHING
@@ -136,7 +138,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
-    """A consumer as stored, with where it stands. `seen_at` is when a worker of its agent last asked for events."""
+    """A consumer as stored, with its progress and the counts of its events. `seen_at` is when a worker of its agent
+    last asked for events."""
 
     id: str
     consumer: Consumer
@@ -148,8 +151,8 @@ class ConsumerState(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def sse_payload(event: Event) -> dict[str, Any]:
-    """The event as the stream and the webhooks show it. Title and context are those of the version that the change
-    made, or null when the reader cannot read that breadcrumb any more."""
+    """The event in the form that the stream and webhooks send. Title and context are from the version that the change
+    made. They are null if the reader can no longer read that breadcrumb."""
     shown = event.breadcrumb
     return {
         "type": event.type,
@@ -165,6 +168,6 @@ def sse_payload(event: Event) -> dict[str, Any]:
 
 
 def retry_delay(policy: RetryPolicy, attempt: int, jitter: float) -> float:
-    """Seconds to wait after a failed attempt; `jitter` in [0, 1) spreads it by half."""
+    """Seconds to wait after a failed attempt; `jitter` in [0, 1) spreads it over 75 % to 125 % of the pause."""
     wait = min(policy.backoff * 2.0 ** (attempt - 1), policy.backoff_limit)
     return wait * (0.75 + 0.5 * jitter)

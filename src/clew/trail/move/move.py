@@ -1,7 +1,7 @@
 """Moves a trail: copies its tables in batches, compares both places, and finishes the target.
 
-The target holds the progress, in the transaction of each batch: a move that was killed goes on after the last batch.
-The source is not changed. The leases of workers are not moved: what they held can be claimed at once.
+The target stores the progress in the transaction of each batch, so that an interrupted move continues after the last
+batch. The source is not changed. The leases of workers are not moved, so their events can be claimed at once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from clew.trail.seal import Seal, copy_key
 TargetState = Literal["empty", "begun", "same", "other"]
 """The content of a target: nothing, a part of this trail, all of it or a later state of it, or something else."""
 Tell = Callable[[str, int, int], None]
-"""Hears what is being done, how many rows of it are done, and how many there are."""
+"""A progress callback. It receives the name of the step, the number of rows done, and the total."""
 
 _COUNTED = tuple(table for table in TABLES if table.name != "meta")
 _SECRETS = next(table for table in TABLES if table.name == "secrets")
 
 
 class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
-    """A move that was not begun: the rows of each table, those that are there already, and the state of the target."""
+    """The plan of a move: the number of rows of each table, the number of rows already copied, and the state of the
+    target."""
 
     source: str
     target: str
@@ -41,7 +42,7 @@ class MovePlan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MovedRows(msgspec.Struct, frozen=True, kw_only=True):
-    """A table that is the same in both places."""
+    """A table that was compared and is the same in both places."""
 
     table: str
     rows: int
@@ -135,8 +136,8 @@ def _state(source: Replica, target: Replica, progress: MoveProgress | None) -> T
 
 
 def _carry_key(source: Replica, target: Replica, secrets: int) -> None:
-    """Put the key of the secrets where the target looks for it. Raises StorageError where it is not there, or does not
-    open them."""
+    """Copy the key of the secrets to the place where the target looks for it. Raises StorageError if the key is missing
+    or does not open the secrets."""
     if not secrets:
         return
     trail_id = source.trail_id()
@@ -163,7 +164,8 @@ class _Mover:
         self.copied = 0
 
     async def copy(self) -> None:
-        """Copy what the target lacks. A beginning that was copied from an earlier state of the source is dropped."""
+        """Copy what the target lacks. If the target holds part of an earlier state of the source, it is cleared
+        first."""
         begin = MoveProgress(
             trail_id=await asyncio.to_thread(self._source.trail_id),
             head=await asyncio.to_thread(self._source.head),

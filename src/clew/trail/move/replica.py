@@ -25,8 +25,8 @@ PROGRESS = "move"
 
 
 class MoveProgress(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a target is filled: the trail that is moved there and its head, the tables that are whole, and the key of
-    the last row of the next one."""
+    """The progress of a move: the trail and its head, the tables that are complete, and the key of the last copied row
+    of the next table."""
 
     trail_id: str
     head: int

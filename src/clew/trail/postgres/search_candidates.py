@@ -1,7 +1,7 @@
-"""The records that one search looks at closely: few that pass the filter all of them, of many the best of each arm.
-
-Words are found in the index of `terms`, the nearest vectors in the graph of pgvector. Where a filter leaves few, the
-vectors are compared one by one: the graph would have to be walked for long until enough of them pass.
+"""Chooses the records that one search ranks. If few records pass the filter, all of them are candidates; otherwise each
+arm contributes its best. Words are looked up in the index of `terms`, the nearest vectors in the graph of pgvector. If
+a filter leaves few records, their vectors are compared one by one, because a walk through the graph would take long to
+find enough of them.
 """
 
 from __future__ import annotations
@@ -22,24 +22,26 @@ from clew.trail.postgres.transactions import ReadTransaction
 from clew.trail.search.ranking import Floats, Weighed, length_exponent
 
 SMALL = 2_000
-"""Up to this many records pass a filter, all of them are candidates."""
+"""If at most this many records pass a filter, all of them are candidates."""
 COMPARED = 20_000
-"""Up to this many records pass a filter, their vectors are compared one by one."""
+"""If at most this many records pass a filter, their vectors are compared one by one."""
 TEXT_CANDIDATES = 400
 VECTOR_CANDIDATES = 50
 MOST_TERMS = 16
 MOST_POSTINGS = 40_000
-"""Terms are asked for until so many records have them, the rarest first; commoner ones only weigh in the ranking."""
+"""Terms are looked up, the rarest first, up to this many postings in total. More frequent terms count only in the
+ranking."""
 MAX_NAMES = 64
 NEAR_AT_LEAST = 400
-"""Vectors that the walk through the graph keeps in view."""
+"""The lowest `hnsw.ef_search`: the number of candidates that a walk through the graph keeps."""
 
 WALK = (
     "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'strict_order', true),"
     " set_config('hnsw.max_scan_tuples', '200000', true), set_config('enable_seqscan', 'off', true),"
     " set_config('enable_sort', 'off', true)"
 )
-"""Settings of a walk through the graph: it goes on until enough of what it meets pass the filter."""
+"""Settings for a walk through the graph. The walk continues until enough of the vectors that it meets pass the
+filter."""
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 
@@ -62,7 +64,7 @@ class CandidateQueries:
         """Whether every record that matches is among the candidates."""
 
     def _read_passing(self) -> None:
-        """Look at the content of all that SQL lets through."""
+        """Read the content of all records that pass the SQL conditions, and restrict the filter to those that match."""
         rows = self._reading.rows(f"SELECT b.rid, b.context FROM breadcrumbs b WHERE {self._where}", self._values)
         passing = [rid for rid, context in rows if _is_meant(self._request, context)]
         self._where += " AND b.rid = ANY (%(passing)s)"
@@ -79,8 +81,9 @@ class CandidateQueries:
         number: int,
         effort: int,
     ) -> list[Candidate]:
-        """The candidates by name, words and vector, each once. `counts` are the records that have a term, `number` is
-        that of all records that the caller sees, `effort` multiplies the usual number by words."""
+        """The candidates by name, words and vector, each once. `counts` maps a term to the number of records that have
+        it. `number` is the number of records that the caller sees. `effort` multiplies the usual number of candidates
+        by words."""
         if self._is_filtered or number <= 2 * SMALL:
             passing = self._pass(SMALL)
             if len(passing) <= SMALL:
@@ -116,7 +119,8 @@ class CandidateQueries:
         )
 
     def _add_by_terms(self, weighed: Weighed, counts: dict[int, int], wanted: int) -> None:
-        """Records with most of the rarest terms that pass the filter; of all terms where that are too few."""
+        """Add the records that pass the filter and have most of the rarest terms. If these are too few, use all
+        terms."""
         terms = weighed.rarest(MOST_TERMS)
         chosen: list[int] = []
         postings = 0
@@ -150,8 +154,8 @@ class CandidateQueries:
         )
 
     def _passing(self, source: str) -> str:
-        """A join with the records that pass the filter. They are looked up one by one, in the order of the source and
-        only until there are enough of them, whatever the planner thinks of how many there are."""
+        """A join with the records that pass the filter. Records are looked up one by one, in the order of the source,
+        and only until there are enough, regardless of the planner's estimate of their number."""
         return (
             f"CROSS JOIN LATERAL (SELECT b.rid, b.version FROM breadcrumbs b WHERE b.rid = {source}.rid"
             f" AND {self._where} OFFSET 0) b"

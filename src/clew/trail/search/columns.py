@@ -20,7 +20,7 @@ from clew.trail.search.vectors import cosines, nearest, sign_codes
 FOREVER = np.iinfo(np.int64).max
 NONE = -1
 SPARSE_FROM = 4_096
-"""Fewer slots are never too many."""
+"""With fewer slots, the columns never count as sparse."""
 RARITY_BITS = 22
 RARITY_BUCKETS = 1 << RARITY_BITS
 COLUMNS = (
@@ -48,7 +48,7 @@ class Columns:
         self.at: Ints = np.zeros(0, np.int64)
         self.name: Words = np.zeros(0, np.uint32)
         self.vector_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
-        """The row of each slot in `vectors`. Row 0 is of no record: a slot without a vector has it."""
+        """The row of each slot in `vectors`. Row 0 marks a slot without a vector."""
         self.heap: Words = np.zeros(HEADER, np.uint32)
         self.heap_size = HEADER
         self.vectors: Floats = np.zeros((0, 0), np.float32)
@@ -65,12 +65,12 @@ class Columns:
     # -- filling ------------------------------------------------------------------------------------------
 
     def reserve(self, records: int, words: int) -> None:
-        """Make room for so many records with so many words of terms at once, rather than step by step."""
+        """Reserve room for this many records and words of terms, to avoid repeated resizing."""
         self._reserve(records + records // 16 + 1_024)
         self._reserve_heap(self.heap_size + words + words // 16)
 
     def put(self, rows: Sequence[tuple[int, int, int | None, bytes, bytes | None]]) -> Ints:
-        """Add or replace records given as (rid, audience, expires_at, terms, vector); their slots."""
+        """Add or replace records given as (rid, audience, expires_at, terms, vector). Returns their slots."""
         if not rows:
             return np.zeros(0, np.int64)
         rids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
@@ -100,7 +100,7 @@ class Columns:
         self.vector_row[slots] = 0
 
     def expire(self, rids: Any) -> None:
-        """Note that records cannot be read any more, though they are still there: their reads are used up."""
+        """Note that records have used up their reads. They still exist, but can no longer be read."""
         self.expires[self.slots(rids)] = 0
         self.spent += 1
 
@@ -164,7 +164,7 @@ class Columns:
         self.vector_count = last
 
     def _count(self, slots: Ints, sign: int) -> None:
-        """Keep document frequencies and the totals of each audience."""
+        """Update the document frequencies and the totals of each audience."""
         start = self.at[slots]
         lengths = self.heap[start + 3] / 10.0
         for audience in unique(self.audience[slots]):
@@ -195,7 +195,8 @@ class Columns:
 
     @property
     def is_sparse(self) -> bool:
-        """Whether most slots are those of records that were changed or deleted: loading all again frees them."""
+        """Whether most slots belong to records that were changed or deleted. Loading all records again frees these
+        slots."""
         live = sum(number for number, _ in self._totals.values())
         return self.size > SPARSE_FROM and self.size > 2 * live
 
@@ -209,7 +210,7 @@ class Columns:
         return cosines(query, self.vectors, self.vector_row[slots].astype(np.int64))
 
     def nearest(self, query: Floats, slots: Ints, k: int, *, more: int, roughly: bool) -> Ints:
-        """Of these slots, which have vectors, the nearest to a query. See `vectors.nearest`."""
+        """The nearest of these slots to a query. All of them must have vectors. See `vectors.nearest`."""
         used, rows = self.vector_count, self.vector_row[slots].astype(np.int64)
         found, _ = nearest(query, self.vectors[:used], self.signs[:, :used], rows, k, more=more, roughly=roughly)
         places: Ints = self._slot_of_row[found].astype(np.int64)
@@ -222,14 +223,14 @@ class Columns:
         return number, sum(words for _, words in found) / number if number else 1.0
 
     def rarity(self, ids: Words, audiences: Sequence[int], number: int) -> Floats:
-        """The weight of a term among the `number` records of these audiences: more when fewer have it,
-        nothing when none has."""
+        """The weight of each term among the `number` records of these audiences. It is higher for terms that fewer
+        records have, and 0 if none has the term."""
         buckets = bucket_of(ids[:, None], np.asarray(audiences, np.int32)[None, :])
         return rarity_of(self._document_frequency[buckets].sum(axis=1), number)
 
     def term_texts(self, slots: Ints) -> Iterator[str]:
-        """For each record its term ids as one text for the inverted index, repeated up to four times. May be gone
-        through in another thread, while this one goes on adding records: what it reads is not written again."""
+        """For each record its term ids as one text for the inverted index, repeated up to four times. Another thread
+        may consume the iterator while this one adds records, because the data that it reads is never overwritten."""
         return _texts(self.heap, self.at[slots])
 
 

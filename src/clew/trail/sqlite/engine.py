@@ -1,7 +1,7 @@
 """The engine: one thread that writes, connections that read, time that never goes backwards.
 
-Writes that wait together share one commit, and so one flush to disk: each still succeeds or fails alone. An
-answer is given only after the commit, with `synchronous=FULL`: it survives a power cut.
+Writes that wait together share one commit and one flush to disk, but each still succeeds or fails alone. A write
+returns only after a commit with `synchronous=FULL`, so its result survives a power cut.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Writing:
         self.memo = memo
         """Lookups that cannot change before the end of this transaction."""
         self.audiences = audiences
-        """Pairs of owner and scopes with their ids, which stay for ever unless the transaction is undone."""
+        """The ids of owner-and-scopes pairs. They never change, unless the transaction that created them is undone."""
 
 
 class WriteJob(NamedTuple):
@@ -70,8 +70,8 @@ Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
 
 class Engine:
     """One SQLite file. `on_commit` is called from the writing thread after every commit that changed records,
-    `on_rollback` after a unit of work was undone: whoever remembers what it saw must forget it. `before_commit` gives
-    the unit of work, if any, that is to end a transaction which changed records."""
+    `on_rollback` after a unit of work was undone: caches of what it read must then be dropped. `before_commit` returns
+    a last unit of work, or None, to run at the end of a transaction that changed records."""
 
     def __init__(
         self,
@@ -95,7 +95,8 @@ class Engine:
         self._version: int | None = None
         self.own_commits = 0
         self.foreign_commits = 0
-        """How often a transaction found that others had written to the file since the one before."""
+        """The number of transactions that found that another process had written to the file since the previous
+        transaction."""
         self.memo: dict[Any, Any] = {}
         self._audiences: AudienceIds = {}
         self._local = threading.local()
@@ -126,7 +127,7 @@ class Engine:
         return self._time.now()
 
     def wall(self) -> int:
-        """Microseconds as the clock has them: expiry is a promise about the time of day."""
+        """Wall-clock time in microseconds. Expiry uses it, because it refers to the time of day."""
         return self._time.wall()
 
     # -- reading ------------------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ class Engine:
         return found
 
     def read(self, work: Callable[[Sql], T]) -> T:
-        """Run a short read here and now: a point lookup costs less than a change of threads."""
+        """Run a short read in the calling thread, because a point lookup costs less than a change of threads."""
         if self._closed or self.damage is not None:
             self._refuse()
         try:
@@ -159,8 +160,8 @@ class Engine:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self.read_snapshot, work)
 
     async def read_either(self, work: Callable[[Sql], T]) -> T:
-        """As `read_aside`, but in the calling thread where that turns out to be short: most reads of few records are,
-        and then a change of threads takes longer than they do. One that is not short begins again aside."""
+        """As `read_aside`, but try the calling thread first: most reads of few records take less time than a change of
+        threads. If the read turns out to be long, it starts again in another thread."""
         self._refuse()
         reader, left = self.reader(), iter(range(MOST_STEPS))
 
@@ -179,7 +180,7 @@ class Engine:
         return await self.read_aside(work)
 
     def read_snapshot(self, work: Callable[[Sql], T]) -> T:
-        """As `read`, all of it as of one moment."""
+        """As `read`, in one snapshot."""
 
         def whole(connection: Sql) -> T:
             connection.execute("BEGIN")
@@ -195,12 +196,12 @@ class Engine:
     async def write(self, work: Callable[[Writing], T], *, durable: bool = True) -> T:
         """Run a unit of work in a transaction and return when it is committed. Raises Busy when too many wait.
 
-        `durable=False` is for what may be lost by a power cut without harm, such as a claim.
+        `durable=False` is for changes that a power cut may undo without harm, such as a claim.
         """
         return await self.submit(work, durable=durable)
 
     def submit(self, work: Callable[[Writing], T], *, durable: bool = True) -> asyncio.Future[T]:
-        """As `write`, for a caller that has something to do meanwhile."""
+        """As `write`, but return a future without waiting."""
         self._refuse()
         if self._queue.qsize() >= self._queue_limit:
             raise Busy(f"{self._queue_limit:,} writes are waiting")
@@ -209,8 +210,8 @@ class Engine:
         return done
 
     def post(self, work: Callable[[Writing], Any]) -> None:
-        """Run a unit of work some time soon, from any thread. Nobody hears of it, and a power cut may undo it: it is
-        for what can be worked out again."""
+        """Queue a unit of work, from any thread. Its result and errors are discarded, and a power cut may undo it, so
+        use it only for data that can be computed again."""
         if not self._closed:
             self._queue.put(WriteJob(work, None, durable=False))
 
@@ -225,7 +226,7 @@ class Engine:
                 self._checkpoint()
 
     def _next(self) -> WriteJob | None:
-        """The next job. While there is none, a long log is moved into the file."""
+        """The next job. If the queue is idle and the WAL is long, run a checkpoint first."""
         if self._log_pages() > CHECKPOINT_IDLE:
             try:
                 return self._queue.get(timeout=IDLE_SECONDS)
@@ -241,8 +242,8 @@ class Engine:
                 return
 
     def _run_group(self, jobs: list[WriteJob]) -> None:
-        """Run jobs in one transaction, each undone alone when it fails, then answer them all. A job whose caller has
-        gone before it began is left out."""
+        """Run jobs in one transaction and then answer them all. A job that fails is undone alone. A job whose caller
+        was cancelled before it began is left out."""
         jobs = [job for job in jobs if not job.is_unwanted]
         if not jobs:
             return
@@ -271,7 +272,8 @@ class Engine:
         self.calls.send()
 
     def _run_latecomers(self, jobs: list[WriteJob], changed: list[int]) -> list[Answer]:
-        """Run in a durable transaction what was queued since it began, and add it to `jobs`: it shares the flush."""
+        """In a durable transaction, also run the jobs that were queued since it began, and add them to `jobs`, so that
+        they share the flush."""
         answers: list[Answer] = []
         late = self._waiting(GROUP) if self._full_sync and self._writer.in_transaction else iter(())
         for job in late:
@@ -310,7 +312,7 @@ class Engine:
         return answer
 
     def _run_alone(self, job: WriteJob, changed: list[int]) -> tuple[Any, BaseException | None]:
-        """As `_run_job`; the transaction is its own, and needs no savepoint within."""
+        """As `_run_job`, for the only job of a transaction, which needs no savepoint."""
         answer = self._work(job, changed)
         if answer[1] is not None:
             self._writer.execute("ROLLBACK")
@@ -338,7 +340,8 @@ class Engine:
         self.on_rollback()
 
     def _abandon(self, error: BaseException) -> None:
-        """Leave the failed transaction. The next one opens the file anew: it may be writable by then."""
+        """Leave the failed transaction. After an error of the storage, the next one opens the file again, because it
+        may be writable by then."""
         self._note_damage(error)
         with contextlib.suppress(apsw.Error):
             if self._writer.in_transaction:
@@ -347,8 +350,8 @@ class Engine:
         self._must_reopen |= isinstance(error, StorageError)
 
     def _reopen(self) -> None:
-        """Let go of the file in every thread, and open it anew. SQLite keeps a log that was made read-only for as
-        long as any connection of this process is open."""
+        """Close the connections of all threads, and open the file again. SQLite keeps a WAL that was created read-only
+        as long as any connection of this process is open."""
         with self._lock:
             old, self._readers = self._readers, []
             self._generation += 1
@@ -360,7 +363,7 @@ class Engine:
         self._must_reopen = False
 
     def _checkpoint(self) -> None:
-        """Move the log into the file; what comes next overwrites the log from its beginning."""
+        """Run a checkpoint: move the WAL into the file. Later writes overwrite the WAL from its beginning."""
         with contextlib.suppress(apsw.Error):
             self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
         self._log_begins += self._log_pages()
@@ -415,7 +418,7 @@ class Engine:
             raise Corrupted(self.damage)
 
     def _failure(self, error: apsw.Error) -> StorageError:
-        """Our error for the driver's. A file that SQLite itself calls damaged is not read again."""
+        """Clew's error for one of the driver. A file that SQLite itself calls damaged is not read again."""
         failure = translate(error, self.path)
         if isinstance(failure, Corrupted):
             self.damage = failure.message

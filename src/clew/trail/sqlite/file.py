@@ -25,11 +25,12 @@ FATAL = (
     apsw.NoMemError,
     apsw.CantOpenError,
 )
-"""Errors that concern the file and not one unit of work."""
+"""Errors that concern the file, not a single unit of work."""
 
 
 def free_companions(path: Path) -> None:
-    """Make log and shared memory writable where the file is: SQLite made them like the file when it was not."""
+    """If the file is writable, make WAL and shared memory writable too. SQLite creates them with the permissions of the
+    file, so they are read-only if the file was."""
     with contextlib.suppress(OSError):
         mode = path.stat().st_mode & 0o777
         for suffix in ("-wal", "-shm"):
@@ -39,8 +40,8 @@ def free_companions(path: Path) -> None:
 
 
 def lay_out_log(path: Path, pages: int) -> None:
-    """Make the log so many pages long, with zeros. A flush is about twice as fast where the file need not grow, and
-    SQLite reads a log only as far as its frames belong together. The caller holds the lock for writing."""
+    """Extend the WAL with zeros to this many pages. A flush is about twice as fast if the file need not grow, and
+    SQLite ignores what follows the last valid frame. The caller must hold the write lock."""
     with contextlib.suppress(OSError), path.with_name(path.name + "-wal").open("r+b") as log:
         log.write(bytes(max(0, pages * LOG_PAGE - log.seek(0, os.SEEK_END))))
 
@@ -48,7 +49,7 @@ def lay_out_log(path: Path, pages: int) -> None:
 def check_file(path: Path) -> None:
     """Refuse a file that is another program's, cut short, or (when small) fails SQLite's quick check; leave it as is.
 
-    Only through SQLite: were this process to open and close the file itself, all its locks on it would be gone.
+    This uses only SQLite: if the process opened and closed the file itself, it would lose all its locks on it.
     """
     if not path.exists() or path.stat().st_size == 0:
         return

@@ -17,7 +17,8 @@ from clew.trail.move.tables import META_KEYS, TABLES, MovedTable, OwnedRow, Row,
 from clew.trail.sqlite.file import check_file, free_companions, migrate
 
 DERIVED: dict[str, tuple[str, ...]] = {"terms": ()}
-"""Tables, and columns of moved tables, that are not moved: this backend makes them from the others."""
+"""Tables that are not moved, and columns that are not moved of tables that are. This backend derives them from the
+others."""
 PATIENCE_MILLISECONDS = 2_000
 
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
@@ -48,7 +49,7 @@ WRITE: dict[tuple[str, str], Convert] = {
 
 
 class SqliteReplica:
-    """See `clew.trail.move.replica.Replica`. Where others may not use the file, it is locked as a whole."""
+    """See `clew.trail.move.replica.Replica`. If `access` does not allow other processes, the whole file is locked."""
 
     def __init__(self, path: Path, access: Access) -> None:
         self._path = path
@@ -84,7 +85,8 @@ class SqliteReplica:
             raise
 
     def _lock(self) -> None:
-        """Lock the file as a whole. SQLite refuses that while another connection is open, and others until the end."""
+        """Lock the whole file. SQLite refuses this while another connection is open, and refuses other connections
+        until this one is closed."""
         self._connection.set_busy_timeout(PATIENCE_MILLISECONDS)
         try:
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE").fetchall()

@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class NotNow(Exception):
-    """Raised by work for which there is no room now: the event waits for some seconds, untried."""
+    """Raised by work that has no room now. The event is released for some seconds, and the attempt does not count."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(f"there is no room for {seconds:g} seconds")
@@ -39,7 +39,7 @@ class NotNow(Exception):
 
 
 class GiveBack(msgspec.Struct, frozen=True, kw_only=True):
-    """Work that did not succeed: why, and whether a later attempt may."""
+    """The result of work that failed: the reason, and whether a later attempt may succeed."""
 
     reason: str
     retry: bool = True
@@ -54,8 +54,8 @@ Refused = Callable[[Claim, ClewError], Sequence[Draft]]
 
 @dataclass(slots=True, eq=False)
 class _Held:
-    """A claim with the task that works on it; the heartbeat renews `claim`. Once the work is done its outcome is
-    on its way to the trail, which alone decides whether the claim still held."""
+    """A claim with the task that works on it; the heartbeat renews `claim`. After the work is done, its outcome is sent
+    to the trail, and only the trail decides whether the claim still holds."""
 
     claim: Claim
     task: asyncio.Task[None] | None = None
@@ -67,7 +67,8 @@ class ClaimLoop:
     """Works on the events of one consumer, and claims no more than `concurrency` of them at a time.
 
     Claims are renewed while work runs, so that a lease bounds only how long a dead worker holds an event. With a
-    `share` below 1 it rests after each batch, and so works for no more than this part of the time: for what can wait.
+    `share` below 1 it rests after each batch, so that it works for at most this share of the time. This is for work
+    that can wait.
     """
 
     def __init__(
@@ -106,7 +107,8 @@ class ClaimLoop:
     async def run(self) -> None:
         """Work until cancelled; unfinished events are given back before it returns.
 
-        Raises NotFound when the consumer is gone. Failures of the storage are logged and waited out.
+        Raises NotFound when the consumer is gone. Storage errors are logged, and the work is retried until the storage
+        is back.
         """
         heartbeat = asyncio.create_task(self._renew_leases())
         try:
@@ -136,7 +138,7 @@ class ClaimLoop:
             self._start(claim)
 
     async def _claim(self, room: int) -> list[Claim]:
-        """The next claims for this worker; none once it drains."""
+        """The next claims for this worker. Empty if the worker is draining."""
         claim = self._trail.deliveries.claim(
             self._consumer,
             by=self._by,
@@ -159,7 +161,7 @@ class ClaimLoop:
             self._claiming = None
 
     async def _rest(self) -> None:
-        """Finish the batch, and then let others work."""
+        """Finish the batch, and then pause so that the loop keeps to its `share` of the time."""
         if self._share >= 1.0 or self._busy_since is None:
             return
         await self._finish_held()
@@ -233,7 +235,8 @@ class ClaimLoop:
             _log.warning("%s: event %d is left to its lease: %s", self._consumer, event.seq, refused)
 
     async def _release(self, held: _Held, delay: float = 0.0) -> None:
-        """End the lease now: the event is no failure, another worker may take it, at once or after a delay."""
+        """Release a claim now. This does not count as a failure: another worker may claim the event, at once or after a
+        delay."""
         if held.is_lost:
             return
         try:
@@ -266,7 +269,7 @@ class ClaimLoop:
 
 
 async def outlast(step: Callable[[], Awaitable[None]], name: str) -> None:
-    """Take a step, again and again while the storage fails; each failure is logged under `name`."""
+    """Run `step`, and retry it as long as the storage fails. Each failure is logged under `name`."""
     while True:
         try:
             await step()
@@ -278,7 +281,8 @@ async def outlast(step: Callable[[], Awaitable[None]], name: str) -> None:
 
 
 def is_meant(selector: Selector, event: Event) -> bool:
-    """The second look at a delivered event. Without its breadcrumb only schema and tags can be compared."""
+    """Check a delivered event against the selector again. If its breadcrumb is gone, only schema and tags are
+    compared."""
     if event.breadcrumb is None:
         return matches_envelope(selector, event.schema_name, event.tags)
     return matches(selector, event.breadcrumb)
@@ -299,6 +303,6 @@ def printable(text: str, limit: int) -> str:
 
 
 def _is_being_cancelled() -> bool:
-    """Whether someone asked the present task to end, rather than the work having ended itself so."""
+    """Whether the current task is being cancelled from outside. If not, the work itself raised the CancelledError."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -16,16 +16,17 @@ from clew.trail.store import Trail
 REQUEST_TAG = "request:"
 CONSUMER_TAG = "consumer:"
 RUN_TAG = "run:"
-"""Names all that one trigger brings about, by the id of the trigger."""
+"""The run that a record belongs to, named by the id of the record that triggered it."""
 HOP_TAG = "hop:"
 """The number of runs between a run and the first run of its chain; 0 for a run that no other run started."""
 ROOT_TAG = "root:"
-"""The run that began it all."""
+"""The first run of the chain of runs."""
 LANE_TAG = "lane:"
-"""The lane of a run in the queues of calls. A run without one is in the lane of the user."""
+"""The lane of a run in the queues of calls. A run without this tag is in the lane of the user."""
 
 PLACE_TAG = "worker-place:"
-"""The place whose workers call the tools of a run; without one they are called anywhere. Only Clew sets this tag."""
+"""The place whose workers call the tools of a run. Without this tag, any worker may call them. Only Clew sets this
+tag."""
 TRACE_TAG = "traceparent:"
 """The trace that a run belongs to, as a W3C `traceparent`. A run without one has a trace of its own."""
 
@@ -56,13 +57,14 @@ def find_run(breadcrumb: Breadcrumb) -> str | None:
 
 
 def inherited_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
-    """The tags that go over to all that follows from a breadcrumb: its session, its run, where that came from, its
-    lane, its place and its trace."""
+    """The tags that all records which follow from a breadcrumb inherit: its session, its run, the origin of the run,
+    its lane, its place and its trace."""
     return tuple(tag for tag in breadcrumb.tags if tag.startswith(_INHERITED))
 
 
 def lasting_tags(breadcrumb: Breadcrumb) -> tuple[str, ...]:
-    """The inherited tags that go over even to a run which a breadcrumb begins: all but those of its own run."""
+    """The inherited tags that a run which the breadcrumb starts inherits too: all except those of the breadcrumb's own
+    run."""
     return tuple(tag for tag in breadcrumb.tags if tag.startswith(_LASTING))
 
 
@@ -73,13 +75,13 @@ def find_hop(breadcrumb: Breadcrumb) -> int:
 
 
 def find_root(breadcrumb: Breadcrumb) -> str:
-    """The run that brought a breadcrumb about, over however many runs; its own id where it is the first of all."""
+    """The first run in the chain of runs that led to a breadcrumb. This is its own id if it starts the chain."""
     named = next((tag.removeprefix(ROOT_TAG) for tag in breadcrumb.tags if tag.startswith(ROOT_TAG)), "")
     return named or find_run(breadcrumb) or breadcrumb.id
 
 
 def is_of_another_run(trigger: Breadcrumb) -> bool:
-    """Whether a breadcrumb, should it begin a run, came of another one."""
+    """Whether a breadcrumb that starts a run was itself produced by another run."""
     return find_run(trigger) not in (None, trigger.id)
 
 
@@ -89,14 +91,14 @@ def next_hop(trigger: Breadcrumb) -> int:
 
 
 def hop_tags(trigger: Breadcrumb) -> tuple[str, ...]:
-    """The tags of all records of a run that another run began, beside its session and its run."""
+    """The additional tags of all records of a run that another run started. Empty for other runs."""
     hop = next_hop(trigger)
     return (f"{HOP_TAG}{hop}", ROOT_TAG + find_root(trigger)) if hop else ()
 
 
 def reply_tags(request: Breadcrumb) -> tuple[str, ...]:
-    """The tags that lead a response back: the session, the run, the request and who asked. A name that cannot be a tag
-    leads nowhere, and is left out."""
+    """The tags that route a response back: the session, the run, the request and the requester. A name that cannot be a
+    tag is left out."""
     request_id, requester = find_request_id(request), find_requester(request)
     back = (
         *((REQUEST_TAG + request_id,) if request_id else ()),
@@ -111,7 +113,8 @@ def own_tags(tags: Iterable[str]) -> list[str]:
 
 
 def refuse_own_tags(tags: Iterable[str]) -> None:
-    """Raise InvalidInput for a tag that only Clew sets: it decides where tools run. For the doors of users."""
+    """Raise InvalidInput for the tag that only Clew may set, because it decides where tools run. Interfaces for users
+    call this."""
     if own_tags(tags):
         hint = "Name the place of a conversation when you send the message"
         raise InvalidInput("tags", f"{PLACE_TAG} is set by Clew only", hint=hint)

@@ -1,7 +1,7 @@
 """Handlers: functions from one event to new breadcrumbs, and the worker that runs them.
 
-A handler's outputs and its acknowledgement are one transaction. It never waits for an answer that another
-event will bring: it writes a request and ends (see correlation.py).
+A handler's outputs and its acknowledgement are one transaction. It never waits for an answer that comes as another
+event. Instead it writes a request and returns (see correlation.py).
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, Refused, is_meant, outlast
 
 HandlerFunction = Callable[[Event, Any], Awaitable[Sequence[Draft] | None]]
-"""Gets one event and what the worker was given as `deps`; returns the breadcrumbs to write."""
+"""Takes one event and the `deps` of the worker, and returns the breadcrumbs to write."""
 
 Completion = Callable[[Sequence[Draft]], Awaitable[Sequence[Draft]]]
-"""Adds to the outputs of a handler what is to be written with them in one transaction."""
+"""Takes the outputs of a handler and returns all records to write in the same transaction."""
 
 CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
-    """A function with the events it is for. `name` is its durable consumer: a changed name starts afresh. See
-    `Consumer` for `after`, `ordered` and `limits`. If the outputs cannot be written, Clew writes the drafts of
-    `refused` instead and does not run the function again."""
+    """A function with the events it is for. `name` is the name of its durable consumer, so a handler with a new name
+    starts as a new consumer. See `Consumer` for `after`, `ordered` and `limits`. If the outputs cannot be written, Clew
+    writes the drafts of `refused` instead and does not run the function again."""
 
     name: str
     selector: Selector
@@ -62,7 +62,7 @@ class Handler:
         )
 
     def accepts(self, event: Event) -> bool:
-        """Whether the event is for this handler. Where the breadcrumb is gone, only a deletion can be."""
+        """Whether the event is for this handler. If the breadcrumb is gone, only a deletion can be for it."""
         if event.type not in self.types:
             return False
         if event.breadcrumb is None and event.type != "breadcrumb.deleted":
@@ -78,9 +78,9 @@ def handles(
     start: Literal["now", "beginning"] = "now",
     types: Sequence[EventType] = CHANGES,
 ) -> Callable[[HandlerFunction], Handler]:
-    """Make a function the handler of the events that a selector means. Its name is the function's by default.
-
-    Deletions come only where `types` asks for them; they have no breadcrumb, and match by schema and tags.
+    """Make a function the handler of the events that a selector matches. The default name is that of the function.
+    Deletions are delivered only if `types` includes them; they have no breadcrumb, and only their schema and tags are
+    compared.
     """
 
     def bind(function: HandlerFunction) -> Handler:
@@ -97,7 +97,7 @@ def handles(
 
 
 def completed(handler: Handler, complete: Completion) -> Handler:
-    """The handler, with outputs as `complete` makes them."""
+    """A copy of the handler whose outputs, if there are any, go through `complete`."""
 
     async def handle(event: Event, deps: Any) -> Sequence[Draft]:
         outputs = await handler.function(event, deps)
@@ -150,14 +150,14 @@ class Worker:
             self._loops[handler.name] = handler, loop
 
     async def register(self) -> None:
-        """Make the handlers' consumers exist: what is written after this returns will be handled."""
+        """Register the handlers' consumers. Records that are written after this returns will be handled."""
         for handler, _ in self._loops.values():
             await self._register(handler)
 
     async def run(self) -> None:
         """Register, then handle events until `stop` or cancellation. Unfinished events are given back.
 
-        Failures of the storage are logged and waited out, from the first moment on.
+        Storage errors are logged, and the work is retried until the storage is back. This includes the registration.
         """
         self._by.require("subscribe")
         async with asyncio.TaskGroup() as group:

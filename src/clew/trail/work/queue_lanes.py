@@ -1,6 +1,7 @@
 """Lanes and attempts of a queue: which events wait for each other, and when one is given up. No I/O.
 
-The events of a lane stand in line, and only the first can be claimed. Those behind it come up when it leaves.
+The events of a lane form a queue, and only the first one can be claimed. When it leaves, the next one becomes the
+first.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ FIRST, CLAIMED, DEAD, BEHIND = range(4)
 
 
 def lane_of(event: Event, ordered: bool) -> str:
-    """Events of one session are handled in order; where there is none those of one run, and else those of one
-    breadcrumb. Without an order each event has a lane of its own."""
+    """The lane of an event. Events of one session share a lane and are handled in order; without a session those of one
+    run, else those of one breadcrumb. If not `ordered`, each event has its own lane."""
     if not ordered:
         return f"e:{event.seq}"
     session = session_of(event.tags)
@@ -41,7 +42,8 @@ class Due(NamedTuple):
 
 
 class Attempt(NamedTuple):
-    """The next attempt at a row: its number, when the first one began, and why there is none."""
+    """The next attempt at a row: its number, the time of the first attempt, and the reason if the row must be given up
+    instead."""
 
     number: int
     first_at: int
@@ -49,8 +51,8 @@ class Attempt(NamedTuple):
 
 
 def next_attempt(row: Due, policy: RetryPolicy, now: int) -> Attempt:
-    """A row is given up when too many workers died with it or its time is used up. The worker of a row that is still
-    claimed has died, and its attempt counts as a death instead."""
+    """The next attempt at a row. The row is given up if too many workers died with it or its deadline has passed. If
+    the row is still claimed, its worker has died, and that attempt counts as a death instead."""
     has_died = row.state == CLAIMED
     first_at = row.first_at or now
     deaths, number = row.deaths + has_died, row.attempts + (not has_died)
@@ -63,7 +65,7 @@ def next_attempt(row: Due, policy: RetryPolicy, now: int) -> Attempt:
 
 
 def next_due(policy: RetryPolicy, attempt: int, first_at: int, now: int, jitter: float) -> int | None:
-    """When an event whose attempt failed is due again; None when it was the last one."""
+    """The time at which an event is due again after a failed attempt, or None if that was the last attempt."""
     due = now + int(retry_delay(policy, attempt, jitter) * 1_000_000)
     return None if attempt >= policy.attempts or is_late(policy.deadline, first_at, due) else due
 

@@ -87,8 +87,8 @@ async def create_batch(call: RestCall) -> RestAnswer:
 
 
 def _check_drafts(call: RestCall, drafts: Sequence[Draft]) -> None:
-    """Raise AccessDenied where a caller chooses an id and may not: by some ids Clew finds its own records. Raise
-    InvalidInput for a tag that only Clew sets."""
+    """Raise AccessDenied for a chosen id if the caller may not choose ids, because Clew finds some of its own records
+    by id. Raise InvalidInput for a tag that only Clew sets."""
     for draft in drafts:
         refuse_own_tags(draft.tags)
     if any(draft.id is not None for draft in drafts):
@@ -96,8 +96,8 @@ def _check_drafts(call: RestCall, drafts: Sequence[Draft]) -> None:
 
 
 def _with_own_key(call: RestCall, draft: Draft) -> Draft:
-    """The draft with its idempotency key in a namespace of the caller. Clew and curators share the keys of an owner:
-    another caller would take a key of theirs, or get the record behind it."""
+    """The draft with its idempotency key in a namespace of the caller. Clew and curators share the owner's namespace.
+    Without this prefix, another caller could take one of their keys or get the record behind it."""
     key = check_key(draft.idempotency_key)
     if key is None or call.by.may("administer"):
         return draft

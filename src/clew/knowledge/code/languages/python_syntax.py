@@ -289,7 +289,8 @@ class _PythonReader(FactBuilder):
         """A node without references."""
 
     def give_up(self, node: ast.AST) -> None:
-        """Syntax that only some versions of Python know. Raises ValueError: all of them read it by the table."""
+        """Refuse syntax that only some versions of Python know. Raises ValueError, so that all versions read the file
+        by its table."""
         raise ValueError(f"{type(node).__name__} is not read here")
 
     # -- expressions -----------------------------------------------------------------------------------------------
@@ -305,7 +306,7 @@ class _PythonReader(FactBuilder):
             self.visit(node.value)
 
     def visit_call(self, node: ast.Call) -> None:
-        """A name that is called is not a reference as well. The result of a call has no name."""
+        """Record a call. The called name is not recorded as a reference too. The result of a call has no name."""
         target = _target(node.func)
         if not target.endswith(b")"):
             self.add_call(target, node.lineno - 1)

@@ -116,7 +116,7 @@ class Attributes:
                 self._connect_read(number, attr)
 
     def order(self, of_class: int, depth: int = 0) -> tuple[int, ...]:
-        """The method resolution order. A base comes after all classes that derive from it, as in C3."""
+        """The method resolution order. As in C3, a base comes after all classes that derive from it."""
         value = self._heap.class_of(of_class)
         if value.mro is None:
             value.mro = (of_class,)  # seen by a cycle of bases
@@ -296,7 +296,8 @@ class CallRules:
             self.enter(number, record, self._binding(number, receiver))
 
     def _note_wrapped(self, record: CallRecord, of_class: int, attr: str) -> None:
-        """A class with another value under the name of a method has a decorator on it: the method is called too."""
+        """If a class has another value under the name of a method, the method is decorated: record that it is called
+        too."""
         definer = self.attributes.definer(of_class, attr)
         if definer != NOTHING:
             above = self.heap.class_of(definer)

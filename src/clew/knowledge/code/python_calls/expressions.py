@@ -30,9 +30,8 @@ class Expressions(SummaryBuilder):
     """Reads the expressions of one file into a summary."""
 
     def value(self, node: ast.expr | None, scope: PythonScope, *, is_wanted: bool = True) -> int:
-        """The variable of an expression's value; NOTHING if it can hold nothing that is called.
-
-        An expression that is not wanted is only read for its calls.
+        """The variable of an expression's value, or NOTHING if the value cannot be or contain a callable. If not
+        `is_wanted`, the expression is only read for its calls.
         """
         if node is None or isinstance(node, ast.Constant):
             return NOTHING
@@ -145,7 +144,8 @@ class Expressions(SummaryBuilder):
         return self.join([self.value(item, scope, is_wanted=is_wanted) for item in node.values])
 
     def read_operation(self, node: ast.BinOp, scope: PythonScope, is_wanted: bool) -> int:
-        """Containers may be added up. A loop, as long sums nest to the left beyond the recursion limit."""
+        """An operation, which may join containers. It is read in a loop, because long sums are nested beyond the
+        recursion limit."""
         is_wanted = is_wanted and isinstance(node.op, (ast.Add, ast.BitOr))
         found: list[int] = []
         left: ast.expr = node

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 MAX_VALUES = 64
 MAX_OBJECTS = 12
-"""Values of one variable, in all and without callables: a variable that may be nearly anything says nothing and slows
-everything down. Tables of callables are longer than other lists of alternatives."""
+"""The most values of one variable, in total and of those that are not callable. A variable with nearly any value
+carries no information and slows the analysis down. The limit for callables is higher, because tables of callables are
+long."""
 MAX_KEYS = 64
 """Keys of one container with a variable of their own."""
 

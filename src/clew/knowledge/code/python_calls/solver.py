@@ -223,8 +223,8 @@ class Solver:
             self.heap.copy(source, into)
 
     def _undecorate(self, files: Sequence[LoadedFile]) -> None:
-        """A decorator with an unknown result returns its argument. Decorators outside the project come first: a
-        decorator of the project may return what they leave unchanged."""
+        """Assume that a decorator with an unknown result returns its argument. Decorators outside the project are
+        handled first, because a decorator of the project may return their result."""
         sites = [
             (file.base, at, site) for file in files for at, site in enumerate(file.summary.sites) if site.decorates
         ]
@@ -325,7 +325,7 @@ class Solver:
             self.attributes.rebase(file.classes[use.node], use.key, value)
 
     def _narrow(self, file: LoadedFile, use: ValueUse, value: int) -> None:
-        """An unknown class tells nothing about the value."""
+        """Narrow a value by a type test. If the class is unknown, the value passes."""
         if self._waiting is not None:
             self._waiting.append((file, use, value))
             return

@@ -46,7 +46,7 @@ _decode = msgspec.msgpack.Decoder(list[str]).decode
 _CLOSED = frozenset(("function", "method"))
 _LEADING = ("//", "/*", "*", "#", "@", "--")
 _QUOTED = r'"(?>(?:[^"\\\n]++|\\.)*)"?|\'(?>(?:[^\'\\\n]++|\\.)*)\'?'
-"""A string without an end stops at the end of its line, so that no sign in it opens a comment."""
+"""An unterminated string ends at the end of its line, so that no character in it starts a comment."""
 _HASHES = lazy_pattern(rf'("""[\s\S]*?(?:"""|\Z)|\'\'\'[\s\S]*?(?:\'\'\'|\Z)|#[^\n]*|{_QUOTED})')
 _SLASHES = lazy_pattern(rf"(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|{_QUOTED}|`[^`]*`)")
 _RUST = lazy_pattern(r'(/\*[\s\S]*?(?:\*/|\Z)|//[^\n]*|\'\\?"\'|"(?>(?:[^"\\]++|\\[\s\S])*)"?)')
@@ -201,7 +201,7 @@ def _sections(lines: Sequence[str], headings: Sequence[tuple[int, int, str]], ki
 
 
 def _cut_run(lines: Sequence[str], start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Spans of at most SECTION_LINES lines, cut at a blank line where there is one; without spans that say nothing."""
+    """Spans of at most SECTION_LINES lines, cut at a blank line if possible. Spans without content are left out."""
     while start < end:
         stop = min(start + SECTION_LINES, end)
         if stop < end:

@@ -45,7 +45,7 @@ class CompactVectors(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes that they take."""
+        """The size of the vectors in bytes."""
         return int(self.codes.nbytes + self.scales.nbytes)
 
 
@@ -87,8 +87,8 @@ class CodePostings(msgspec.Struct):
 
 
 class TermScan:
-    """Postings of terms in no order. Few calls look through all terms, which takes a tenth of sorting them; after many
-    they are sorted."""
+    """Postings of terms in no order. The first calls scan all terms, which takes a tenth of the time of sorting. After
+    several calls the terms are sorted."""
 
     def __init__(self, terms: Terms, rows: Rows, counts: Counts) -> None:
         self._held: tuple[Terms, Rows, Counts] | CodePostings = terms, rows, counts
@@ -313,7 +313,7 @@ def name_ids(names: Iterable[str]) -> Terms:
 
 
 def _slim(packed: Packed) -> Packed:
-    """Without what the arrays of a segment already hold."""
+    """The packed passages without the parts that the arrays of a segment already contain."""
     return msgspec.structs.replace(packed, kinds=b"", lengths=b"", terms=b"", rows=b"", counts=b"")
 
 
@@ -364,7 +364,7 @@ def _path_terms(texts: Sequence[str]) -> CodePostings:
 
 
 def _sorted(terms: Terms, rows: Rows, counts: Counts) -> CodePostings:
-    """Sorts in place where it can: for a large folder, most of the time of building goes here."""
+    """Sort postings by term, in place where possible. For a large folder, this takes most of the time of building."""
     keys = terms.astype(np.uint64)
     keys <<= np.uint64(32)
     keys |= np.arange(len(terms), dtype=np.uint64)

@@ -70,8 +70,8 @@ _decode = msgspec.msgpack.Decoder(Packed).decode
 
 
 class FileHit(NamedTuple):
-    """A file or symbol that a text may be about. `name` is empty for a file in which no symbol stands out; `why` names
-    the words that were found."""
+    """A file or symbol that a text may be about. `name` is empty if no symbol of the file matches best; `why` names the
+    words that were found."""
 
     path: str
     blob: str
@@ -103,7 +103,7 @@ class SearchIndex:
         self._corrected: dict[str, tuple[str, ...]] = {}
 
     def embed(self, limit: int = 100) -> int:
-        """Make the vectors of up to so many contents without them; return how many were made."""
+        """Make the vectors of up to `limit` contents that have none. Returns how many were made."""
         if self._embedder is None:
             return 0
         with self._store.reading() as sql:
@@ -170,15 +170,15 @@ class SearchIndex:
         return _rarity_of(self._fresh_view(), words)
 
     def has_name(self, name: str) -> bool:
-        """Whether a name occurs. One of several words must occur as a whole, however they are joined; of a qualified
-        name that is its last part. Of other names some word must occur."""
+        """Whether a name occurs. Of a qualified name, the last part counts. If it consists of several words, it must
+        occur as a whole, in any spelling. Otherwise, any word of the name suffices."""
         last = terms_of(_QUALIFIER.split(name)[-1])
         terms = last[-1:] if len(last) > 1 else terms_of(name)
         return not terms or bool(self._fresh_view().number_of(np.array(terms, np.uint32)).any())
 
     def importance(self, words: Sequence[str]) -> dict[str, float]:
-        """How much of the meaning of some words is lost without each of them, relative to the mean. Without an embedder
-        all are equal."""
+        """The importance of each word: how much of the meaning of all words is lost without it, relative to the mean.
+        Without an embedder all words are equal."""
         whole = self._vector_of(" ".join(words))
         parts = [self._vector_of(" ".join(each for each in words if each != word)) for word in words]
         if whole is None or len(parts) < 2 or any(part is None for part in parts):
@@ -188,8 +188,8 @@ class SearchIndex:
         return {word: each / mean for word, each in zip(words, lost, strict=True)}
 
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Each word as the files spell it: itself where it occurs; else the most frequent word that differs by one
-        letter, or two frequent words that it is made of; else itself."""
+        """The spelling of each word in the files: the word itself if it occurs; else the most frequent word that
+        differs by one letter, or the two frequent words of which it consists; else the word itself."""
         view, known = self._fresh_view(), self._corrected
         new = [word for word in words if word not in known]
         for word, number in _frequencies(view, new).items() if new else ():

@@ -1,7 +1,7 @@
 """Durable consumers on PostgreSQL: the `Deliveries` interface.
 
-A claim is a row with a lease; a finished row is deleted with the outputs' commit. The rows are the truth: wake-ups only
-say when it is worth while to look at them, and who misses one looks again after POLL seconds.
+A claim is a row with a lease; a finished row is deleted with the outputs' commit. The rows are the source of truth. A
+wake-up only says that it is worthwhile to read them; a worker that misses one reads again after POLL seconds.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ from clew.trail.postgres.transactions import ReadTransaction, WriteTransaction
 from clew.trail.work.queue_lanes import cut_reason, next_due
 
 POLL = 0.5
-"""Seconds after which a worker looks again although nothing was heard: another process may have freed an event."""
+"""Seconds after which a worker looks again even without a wake-up, because another process may have released an
+event."""
 SHORTEST_WAIT = 0.02
 FAR = 250
 """The stored cursor may lag this many events behind the consumer: after a crash they are checked again."""
@@ -142,8 +143,9 @@ class PostgresDeliveries:
                     return []
 
     async def _wait(self, found: Claimed, moment: int, woken: asyncio.Event, until: float) -> bool:
-        """Wait until a transaction is worth its while: an event may be meant, or one is due or was freed after the
-        moment at which the last transaction began. False when the time is over and nothing is left to write down."""
+        """Wait until another transaction is worthwhile: a new event may match, an event is due, or one was released
+        after `moment`, the begin of the last transaction. Returns False if the time is over and the cursor need not be
+        moved."""
         loop, cid, selector = asyncio.get_running_loop(), found.stored.cid, found.stored.consumer.selector
         seen, began = found.stored.cursor, loop.time()
         while True:
@@ -165,7 +167,7 @@ class PostgresDeliveries:
             woken.clear()
 
     def _pause(self, found: Claimed) -> float:
-        """Seconds until what waits or is held is due."""
+        """Seconds until the next waiting or claimed event is due, or POLL if there is none."""
         if found.next_due is None:
             return POLL
         return max((found.next_due - self._engine.now()) / 1_000_000, 0.0)
@@ -183,14 +185,14 @@ class PostgresDeliveries:
             raise
 
     async def _give_back(self, request: ClaimRequest, coming: Awaitable[Claimed]) -> None:
-        """Release what came for a worker that has gone. Should that fail, the leases end."""
+        """Release the claims of a call that was cancelled. If this fails, their leases expire."""
         with contextlib.suppress(ClewError):
             for claim in (await coming).claims:
                 with contextlib.suppress(ClewError):
                     await self.release(claim, by=request.by)
 
     async def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await it, and let it go on when the wait is cancelled once more."""
+        """Await `work`. If the wait is cancelled again, `work` still runs to its end."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)

@@ -35,7 +35,8 @@ DERIVED: dict[str, tuple[str, ...]] = {
     "vectors": ("audience",),
     "vectors_next": ("audience",),
 }
-"""Tables, and columns of moved tables, that are not moved: this backend makes them from the others."""
+"""Tables that are not moved, and columns that are not moved of tables that are. This backend derives them from the
+others."""
 KEPT = ("migrations", "log", "meta")
 """Tables that `clear` does not empty."""
 MOVE_LOCK = 0x636C6577_6D6F7665  # "clewmove": whoever fills a database holds this advisory lock
@@ -45,7 +46,8 @@ OTHERS = (
     " (SELECT oid FROM pg_database WHERE datname = current_database())"
     " AND (application_name = 'clew' OR usesysid = current_user::regrole) AND pid != pg_backend_pid()"
 )
-"""Other connections of Clew, or of its role. The view `pg_stat_activity` is that of the beginning of a transaction."""
+"""Counts other connections of Clew, or of its role. It does not use the view `pg_stat_activity`, which does not change
+within a transaction."""
 
 _AUDIENCE = "(SELECT b.audience FROM breadcrumbs b WHERE b.rid = %(rid)s)"
 _VECTOR = {"vector": "vector_send(t.vector)"}
@@ -77,7 +79,8 @@ FINISH = (
 
 
 class PostgresReplica:
-    """See `clew.trail.move.replica.Replica`. One connection that acts for upkeep, so that it has all owners."""
+    """See `clew.trail.move.replica.Replica`. It uses one connection that acts for upkeep, so that it reads the rows of
+    all owners."""
 
     def __init__(self, url: str, access: Access) -> None:
         self._server = Server(url)

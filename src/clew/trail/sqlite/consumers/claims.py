@@ -1,4 +1,4 @@
-"""From the log to claims: what a transaction of the writing thread does for one order.
+"""Makes the claims for one order, in a transaction of the writing thread.
 
 A consumer's cursor moves along the log; events that it wants become rows of `deliveries`, and of these the ones that
 are due are claimed.
@@ -50,8 +50,8 @@ class Claiming:
         self._passing: dict[int, tuple[StoredConsumer, int]] = {}
 
     def claim(self, writing: Writing, order: Order, news: News | None = None) -> list[Claim]:
-        """Claim what is due, or what `news` brings. At most one stretch of the log is looked at: other writers want
-        their turn."""
+        """Claim due events, or with `news` only new ones. It reads at most SCAN events of the log, so that other
+        writers get their turn."""
         stored = find_consumer(writing, order.consumer, order.by)
         note_agent(writing, stored.owner_id, stored.consumer)
         if stored.consumer.limits is not None:
@@ -71,7 +71,8 @@ class Claiming:
     def _claim_shares(
         self, writing: Writing, stored: StoredConsumer, limits: ClaimLimits, order: Order, news: News | None
     ) -> list[Claim]:
-        """Line up the new events, and claim as many as the limits allow, in their turn."""
+        """Enqueue the new events with their turns, and then claim due events in order of turn, as far as the limits
+        allow."""
         for event in self._scan(writing, stored, news):
             lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
             shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, order.by.agent_id))
@@ -81,7 +82,8 @@ class Claiming:
         return claims
 
     def _scan(self, writing: Writing, stored: StoredConsumer, news: News | None) -> Iterator[Event]:
-        """The events of the next stretch of the log that the consumer wants; moves the cursor behind it."""
+        """Yield the events that the consumer wants from the next part of the log, and then move the cursor to the end
+        of that part."""
         begin = self.position(stored)
         if news is not None and news.after <= begin:
             head = cursor = news.head
@@ -117,7 +119,7 @@ class Claiming:
         return owner_id == stored.owner_id and stored.scopes.issuperset(scopes)
 
     def _enter(self, writing: Writing, stored: StoredConsumer, order: Order, event: Event) -> Claim | None:
-        """Claim a new event, or put it behind others of its lane."""
+        """Claim a new event. If its lane has others, enqueue it behind them and return None."""
         until, token = writing.now + order.lease, self._clock.new_id()
         is_claimed = lanes.enter(
             writing, stored.cid, event.seq, _lane(stored, event), until=until, token=token, worker=order.worker
@@ -125,7 +127,8 @@ class Claiming:
         return make_claim(stored.consumer, event, attempt=1, until=until, token=token) if is_claimed else None
 
     def _take(self, writing: Writing, stored: StoredConsumer, order: Order, row: Due) -> Claim | None:
-        """Claim one row, or bury it when too many workers died with it or its time is used up."""
+        """Claim one row. If too many workers died with it or its deadline has passed, make it a dead letter and return
+        None."""
         event = self._load(writing, stored, row.seq)
         if event is None:
             lanes.leave(writing, stored.cid, row.seq, row.lane)
@@ -141,7 +144,7 @@ class Claiming:
         return make_claim(stored.consumer, event, attempt=attempt.number, until=until, token=token)
 
     def _load(self, writing: Writing, stored: StoredConsumer, seq: int) -> Event | None:
-        """The event of a row that has waited, or None when its scopes were narrowed meanwhile."""
+        """The event of a waiting row, or None if the consumer may no longer see it."""
         row = writing.execute(f"{EVENT} WHERE seq = ?", (seq,)).fetchone()
         return load_or_bare(writing.connection, self._audiences, row) if self.sees(writing, stored, row) else None
 
@@ -163,14 +166,14 @@ class Claiming:
     # -- events that a consumer does not want -------------------------------------------------------------
 
     def position(self, stored: StoredConsumer) -> int:
-        """The event up to which a consumer has seen all that it wants. Its cursor is behind that by those that it did
-        not: to write each of them down would be a transaction."""
+        """The event up to which a consumer has seen all events that it wants. The stored cursor may be lower, because
+        skipping unwanted events does not write it: each write would be a transaction."""
         passed = self._passed.get(stored.cid)
         return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
 
     def pass_by(self, stored: StoredConsumer, news: News) -> bool:
-        """Note that a consumer wants none of the news, once they are committed. False when it must look for itself:
-        there are others that it has not seen, or its cursor is far behind."""
+        """Note that a consumer wants none of the new events; this takes effect with the commit. Returns False if the
+        consumer must look for itself, because it has not seen earlier events or its cursor is far behind."""
         if news.after > self.position(stored) or news.head - stored.cursor > FAR:
             return False
         self._passing[stored.cid] = stored, news.head

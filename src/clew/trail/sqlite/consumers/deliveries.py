@@ -46,7 +46,8 @@ from clew.trail.work.queue_lanes import cut_reason, next_due
 
 MAX_REMEMBERED = 1_000
 SETTLE = 1_000_000
-"""Microseconds without news after which a cursor is written that is behind what its consumer has seen."""
+"""If a consumer has seen more than its stored cursor says, the cursor is written after this many microseconds without
+new events."""
 SHORTEST_WAIT = 0.02
 FREED = -1
 """Marks released claims in the list of changes of a transaction. 0 marks any other change that is not a record."""
@@ -162,8 +163,8 @@ class SqliteDeliveries:
                 return claims
 
     async def _stand(self, order: Order, longest: float) -> list[Claim] | None:
-        """Let an order stand until it is filled, or something happened, or it is time to look again. None when a
-        look is worth while at once."""
+        """Place an order and wait until it is filled, something happens, or it is time to look again. Returns None if
+        the caller should look for events at once."""
         end, before = partial(self._orders.end, order), self._find_before(order)
         self._orders.place(order)
         try:
@@ -182,8 +183,8 @@ class SqliteDeliveries:
         return None if pause <= 0.0 and not order.claims else order.claims
 
     def _find_before(self, order: Order) -> Order | None:
-        """The order of this worker that was filled just before, with all that there was. Where nothing has happened
-        since, nothing new can be read either."""
+        """The last order of this worker, if it received all the events that there were. If nothing has happened since,
+        the caller need not read anything."""
         before = self._last.get((order.by.owner_id, order.consumer, order.worker))
         if before is None or not 0 < len(before.claims) < before.limit or before.by != order.by:
             return None
@@ -219,7 +220,7 @@ class SqliteDeliveries:
         return order.stored is not None and self._claiming.position(order.stored) > order.stored.cursor
 
     def _pause(self, order: Order) -> float:
-        """Seconds until a transaction is worth its while: something is due, or the log has moved on."""
+        """Seconds until a transaction is worthwhile, because an event is due or the cursor must be moved."""
         return math.inf if order.due is None else (order.due - self._engine.now()) / 1_000_000
 
     async def _claim_now(self, order: Order) -> list[Claim]:
@@ -231,14 +232,14 @@ class SqliteDeliveries:
             raise
 
     async def _give_back(self, order: Order, coming: Awaitable[list[Claim]]) -> None:
-        """Release what came for a worker that has gone. Should that fail, the leases end."""
+        """Release the claims of a call that was cancelled. If this fails, their leases expire."""
         with contextlib.suppress(ClewError):
             for claim in await coming:
                 with contextlib.suppress(ClewError):
                     await self.release(claim, by=order.by)
 
     async def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
-        """Await it, and let it go on when the wait is cancelled once more."""
+        """Await `work`. If the wait is cancelled again, `work` still runs to its end."""
         task = asyncio.create_task(work)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -247,7 +248,7 @@ class SqliteDeliveries:
     # -- filling orders, in the writing thread ------------------------------------------------------------
 
     def filling(self) -> Callable[[Writing], None] | None:
-        """The work before a transaction is committed; None where nobody waits."""
+        """The work to do before a transaction is committed, or None if no order is pending."""
         self._turn += 1
         if self._orders.standing():
             return self._fill
@@ -255,8 +256,8 @@ class SqliteDeliveries:
         return None
 
     def _fill(self, writing: Writing) -> None:
-        """Claim what a transaction brings for those who wait, in that transaction and before it is committed. An order
-        gets this turn's number when it was seen to, whether or not there was something for it."""
+        """Claim the new events of a transaction for the pending orders, in that transaction and before its commit. An
+        order that was checked gets the number of this turn, whether or not there was an event for it."""
         freed, self._freed = self._freed, set()
         news, dry, room = self._read_news(writing), set[int](), FILLED_AT_ONCE
         for order in self._orders.standing():
@@ -275,7 +276,7 @@ class SqliteDeliveries:
                 room -= 1
 
     def _read_news(self, writing: Writing) -> News:
-        """The newest events, as far back as they have not been looked at here."""
+        """The events since the last call, at most the newest NEWS."""
         log: Marks | None = writing.memo.get(Marks)
         if log is not None and log.after == self._seen and 0 < len(log.rows) <= NEWS:
             rows: list[Any] = log.rows
@@ -293,8 +294,8 @@ class SqliteDeliveries:
         )
 
     def committed(self, changed: Sequence[int]) -> None:
-        """Hand out the claims of the transaction that was just committed. Those who waited and were not seen to, or all
-        where more than events has changed, look for themselves."""
+        """Hand out the claims of the transaction that was just committed. Orders that were not checked end, so that
+        their workers look for themselves. If more than events has changed, all orders end."""
         self._claiming.committed()
         for order in self._orders.standing():
             if order.turn != self._turn or 0 in changed:
@@ -302,7 +303,7 @@ class SqliteDeliveries:
         self._orders.hand_out()
 
     def rolled_back(self) -> None:
-        """Forget the claims of a transaction that was undone; those who wait look for themselves."""
+        """Forget the claims of a transaction that was undone. Their workers look for events themselves."""
         self._seen = 0
         self._turn += 1
         self._claiming.rolled_back()
@@ -387,13 +388,14 @@ class SqliteDeliveries:
         return await self._engine.write(work)
 
     def _note_freed(self, writing: Writing, stored: StoredConsumer) -> None:
-        """Something that was held can be claimed, now or later: those who wait must look again."""
+        """Note that a claimed event was released and can be claimed, now or later, so that waiting workers look
+        again."""
         self._freed.add(stored.cid)
         writing.changed.append(FREED)
 
 
 async def _until(done: asyncio.Future[None], end: Callable[[], None], seconds: float) -> None:
-    """Wait for `done`, and call `end` when that takes too long."""
+    """Wait for `done`, and call `end` if that takes longer than `seconds`."""
     timer = done.get_loop().call_later(max(seconds, 0.0), end)
     try:
         await done

@@ -1,7 +1,7 @@
 """The search index of a SQLite trail, kept up with it: columns in memory, postings beside the file.
 
-Both are derived. Whoever wants to search calls `sync` first, which reads what has changed since the last time, by
-whichever process, as far as this search may find it; what the postings lack is handed to a thread that writes them.
+Both are derived. Call `sync` before a search: it reads the changes of all processes since the last call, as far as this
+search may find them. A thread writes to the postings what they lack.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ log = logging.getLogger(__name__)
 
 
 class Index:
-    """The index of every record as of the event `seq`, except for some that no search could have found so far. For one
-    thread at a time. `changes` counts how often anything of what is known has changed."""
+    """The index of all records as of the event `seq`, except records that no search so far could have found. Only one
+    thread at a time may use it. `changes` counts the changes of the indexed records."""
 
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
@@ -65,7 +65,7 @@ class Index:
         return self.columns.slots(rids), len(rids) < limit
 
     def pending(self) -> Ints:
-        """Slots of the records that the postings do not have yet in their present form."""
+        """Slots of the records whose current version the postings lack."""
         return self.columns.slots(list(self._pending))
 
     # -- keeping up ---------------------------------------------------------------------------------------
@@ -114,7 +114,8 @@ class Index:
         return columns
 
     def _note_changes(self, connection: Sql, head: int, visible: Collection[int] | None) -> None:
-        """Learn which records the events since the last time are about. What left these audiences is found no more."""
+        """Read which records the events since the last call changed. Records that have left the visible audiences are
+        dropped from the columns."""
         if head == self.seq:
             return
         sql = "SELECT DISTINCT rid, audience FROM events WHERE seq > ? AND seq <= ?"
@@ -164,7 +165,7 @@ class Index:
         return TermPostings(self._folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
 
     def _hand_over(self, connection: Sql) -> None:
-        """Give records that the postings lack to the thread that writes them, once there are enough of them."""
+        """If enough records are missing from the postings, pass them to the thread that writes the postings."""
         if self._indexing is not None or len(self._pending) + len(self._gone) < PENDING:
             return
         if self._postings is None:
@@ -175,7 +176,7 @@ class Index:
         self._indexing = self._indexer.submit(_update, self._postings, work, gone, self.seq, mark)
 
     def _settle(self) -> None:
-        """Records that are in the postings now are no longer pending, unless they changed again meanwhile."""
+        """Remove records from the pending ones when the postings have them, unless they have changed again."""
         if self._indexing is None or not self._indexing.done() or self._postings is None:
             return
         self._indexing = None
@@ -194,6 +195,6 @@ def _update(
 
 
 def _mark_of(connection: Sql, seq: int) -> str:
-    """A mark of an event: a restored trail gives its number to another one."""
+    """A mark that distinguishes an event from the one with the same number on a restored trail."""
     found = connection.execute("SELECT hex(id) || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
     return str(found)
