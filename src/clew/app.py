@@ -47,8 +47,7 @@ CODE_FIRST_SECONDS = 20.0
 """The longest time, in seconds, that reading documents waits for the code, which is ready for questions sooner."""
 
 LOOK_SECONDS = 5.0
-"""The interval, in seconds, at which a server checks whether the folder's agents have changed, or the user has agreed
-to the trail."""
+"""The interval, in seconds, at which a server checks for changed agents and for consent to the trail."""
 
 log = logging.getLogger(__name__)
 
