@@ -5,7 +5,7 @@ Usage: simulate_scale.py [--points FILE] [--save FILE] [--rounds N] [--quick] [-
 
 First measures service times and points on this machine (two minutes; alone, please), or reads those that --save wrote.
 Then simulates the same points and prints both. Ends with 1 where one is off by more than the bound, and says nothing
-about larger machines then. The defaults of a turn are those of a chat with three tool calls: 17 events, of which four
+about larger machines then. The defaults of a turn are those of a chat with three tool calls: 17 events, of which five
 wait for a model.
 """
 
@@ -39,6 +39,8 @@ CONNECTIONS_EACH, CONNECTIONS = 9, 100
 SESSION_KB, STREAM_KB = 2.7, 21.2
 """Memory of an idle session and of an open stream, from `make bench-idle`."""
 MOST_WORKERS = 256
+GAIN = 1.1
+"""Twice as many workers must do this many times as many steps."""
 SHOWN = {"workers": "processor of the workers", "server": "processor of PostgreSQL", "log": "the lock of the log"}
 
 
@@ -170,8 +172,8 @@ def calls_of_turn(arguments: argparse.Namespace) -> float:
 
 
 def fewest_workers(times: ServiceTimes, sessions: int, arguments: argparse.Namespace) -> tuple[int, Outcome]:
-    """The first number of workers, doubled each time, with which steps are in time; the best one where none is, or
-    where PostgreSQL is saturated."""
+    """The first number of workers, doubled each time, with which steps are in time; else the last number that did more
+    steps than half as many workers."""
     load = Load(
         workers=1,
         sessions=sessions,
@@ -186,19 +188,19 @@ def fewest_workers(times: ServiceTimes, sessions: int, arguments: argparse.Names
         has_bus=True,
     )
     best = 1, ScaleRun(times, load, arguments.seed).run_for(arguments.warm_up, arguments.seconds)
-    while not is_in_time(best[1]) and best[0] < MOST_WORKERS and not is_saturated(best[1]):
+    while not is_in_time(best[1]) and best[0] < MOST_WORKERS:
         workers = 2 * best[0]
-        run = ScaleRun(times, replace(load, workers=workers), arguments.seed)
-        best = workers, run.run_for(arguments.warm_up, arguments.seconds)
+        outcome = ScaleRun(times, replace(load, workers=workers), arguments.seed).run_for(
+            arguments.warm_up, arguments.seconds
+        )
+        if outcome.rate < GAIN * best[1].rate:
+            break
+        best = workers, outcome
     return best
 
 
 def is_in_time(outcome: Outcome) -> bool:
-    return not outcome.waits or percentile(outcome.waits, 0.95) <= PATIENCE
-
-
-def is_saturated(outcome: Outcome) -> bool:
-    return max(outcome.use["server"], outcome.use["log"]) >= SATURATED
+    return bool(outcome.waits) and percentile(outcome.waits, 0.95) <= PATIENCE
 
 
 def first_limit(outcome: Outcome, connections: int, late: float) -> str:
@@ -231,7 +233,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--server-cores", type=int, default=8, help="cores of PostgreSQL")
     parser.add_argument("--round-trip", type=float, default=0.0005, help="seconds between a worker and PostgreSQL")
     parser.add_argument("--warm-up", type=float, default=150.0, help="simulated seconds before the measure")
-    parser.add_argument("--seconds", type=float, default=60.0, help="simulated seconds of the measure")
+    parser.add_argument("--seconds", type=float, default=120.0, help="simulated seconds of the measure")
     parser.add_argument("--bound", type=float, default=BOUND, help="largest error of a point")
     parser.add_argument("--seed", type=int, default=7)
     return parser.parse_args()

@@ -126,10 +126,21 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(scope="session")
-def memory() -> Path | None:
-    """A place in memory with much room, None where there is none."""
-    is_roomy = MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM
-    return MEMORY if is_roomy else None
+def memory() -> Iterator[Path | None]:
+    """A folder in memory with much room, None where there is none. What a killed run has left there is removed."""
+    if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK)):
+        yield None
+        return
+    for left in MEMORY.glob("clew-test-*"):
+        if not Path(f"/proc/{left.name.rpartition('-')[2]}").exists():
+            shutil.rmtree(left, ignore_errors=True)
+    if shutil.disk_usage(MEMORY).free <= ROOM:
+        yield None
+        return
+    folder = MEMORY / f"clew-test-{os.getpid()}"
+    folder.mkdir(mode=0o755, exist_ok=True)
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -139,7 +150,7 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path, memory: Path | None
     if memory is None or package not in IN_MEMORY:
         yield tmp_path
         return
-    with tempfile.TemporaryDirectory(prefix="clew-test-", dir=memory, ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(dir=memory, ignore_cleanup_errors=True) as folder:
         yield Path(folder)
 
 

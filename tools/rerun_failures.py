@@ -35,7 +35,8 @@ def main() -> int:
         report = Path(folder) / "again.xml"
         done = subprocess.run([sys.executable, "-m", "pytest", "-n", "0", f"--junitxml={report}", *first], check=False)
         again = read_failures(report) if report.is_file() else first
-    flaky = {test: why for test, why in first.items() if test not in again}
+    was_run = done.returncode in (0, 1)  # otherwise pytest was interrupted, such as by a module that cannot be imported
+    flaky = {test: why for test, why in first.items() if was_run and test not in again}
     for test, why in flaky.items():
         print(f"FLAKY {test}\n    first failure: {why}")
     return 1 if again or done.returncode else 0

@@ -1,7 +1,8 @@
-"""The service times of the model, and the points that it must reproduce, measured on this machine in one run.
+"""The service times of the model, and the points that it is compared with, measured on this machine in one run.
 
 The times come from claims and finishes of 1, 4 and 16 events in one process, and from one worker with 16 sessions. The
-points come from other runs: more workers, calls of a model, wake-ups. So to reproduce them is a prediction.
+points come from other runs: more workers, calls of a model, wake-ups. The first of them has the load of a service time,
+so it shows little.
 """
 
 from __future__ import annotations

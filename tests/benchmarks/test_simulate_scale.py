@@ -35,7 +35,9 @@ def test_measured_points_are_reproduced_before_larger_installations_are_simulate
 
 
 def test_a_run_with_one_seed_gives_the_same_answer_again() -> None:
-    assert simulate(POINTS).stdout == simulate(POINTS).stdout
+    first, second = simulate(POINTS), simulate(POINTS)
+    assert first.returncode == 0, first.stderr
+    assert first.stdout == second.stdout
 
 
 def test_nothing_is_said_of_larger_machines_where_a_point_is_not_reproduced(tmp_path: Path) -> None:

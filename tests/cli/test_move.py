@@ -330,8 +330,20 @@ def test_a_foreign_trail_on_a_server_needs_consent_as_a_file_does(clew: Clew, fo
     assert not holds(further)
     assert clew("trail", "move", "--mine", str(other), mine).code == 0
     assert holds(mine)
-    on(server, lambda trail: trail.upkeep.adopt())
-    assert holds(server)
+    assert clew("trail", "move", "--mine", str(other), server).code == 0
+    assert holds(server), "said when it was there already"
+
+    async def waits() -> bool:
+        config = msgspec.structs.replace(read_config(folder), trail=further)
+        trail, ownership = await open_owned(config, lambda: open_trail(config.trail_url))
+        try:
+            assert not await ownership.holds()
+            await trail.upkeep.adopt()  # as somebody on another machine does
+            return await ownership.holds()
+        finally:
+            await trail.close()
+
+    assert asyncio.run(waits()), "an open trail notices consent from elsewhere"
 
 
 def test_an_old_source_is_moved_and_stays_as_old_as_it_was(clew: Clew, places: Places, tmp_path: Path) -> None:

@@ -29,8 +29,7 @@ RARE = {
     *("clew.catalog.sources.http", "clew.catalog.sources.reach", "clew.catalog.sources.warehouse"),
     *("clew.knowledge.code.languages.extract", "clew.knowledge.code.linking.linker", "packaging", "splintr"),
     *("clew.skills.discovery", "clew.skills.sessions.agent_session", "clew.tools.sandbox"),
-    *("clew.knowledge.documents", "clew.knowledge.domains.code", "clew.knowledge.history.journal"),
-    *("clew.knowledge.project.texts", "clew.knowledge.project.devtools", "importlib.resources", "tomllib", "zipfile"),
+    *("clew.knowledge.project.devtools", "importlib.resources", "zipfile"),
 }
 """Modules that most questions do without: each costs a question more than its answer."""
 MOST_MODULES, MOST_PATTERNS = 700, 180

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clew.cli.arguments.values import parse_ttl, set_value
-from clew.cli.options import Which, split_assignment
+from clew.cli.options import FilterOptions, split_assignment
 from clew.errors import InvalidInput
 from clew.trail.model.breadcrumb import check_ttl
 
@@ -83,7 +83,7 @@ def test_a_path_through_something_else_than_objects_is_refused(path: str) -> Non
 
 
 def test_a_time_without_a_zone_means_local_time() -> None:
-    selector = Which(since="2026-01-31T12:00:00", until="2026-02-02T12:00:00Z").selector(NOW)
+    selector = FilterOptions(since="2026-01-31T12:00:00", until="2026-02-02T12:00:00Z").selector(NOW)
     assert selector.created_after == datetime(2026, 1, 31, 12).astimezone()
     assert selector.created_before == datetime(2026, 2, 2, 12, tzinfo=UTC)
 
@@ -100,15 +100,15 @@ def test_a_time_without_a_zone_means_local_time() -> None:
     ],
 )
 def test_a_period_is_so_long_before_now(text: str, ago: timedelta) -> None:
-    assert Which(since=text).selector(NOW).created_after == NOW - ago
-    assert Which(until=text).selector(NOW).created_before == NOW - ago
+    assert FilterOptions(since=text).selector(NOW).created_after == NOW - ago
+    assert FilterOptions(until=text).selector(NOW).created_before == NOW - ago
 
 
 @pytest.mark.parametrize(
     "text", ["yesterday", "2026-13-01", "9999999-01-01", "", "1", "h", "-1h", "1 h", "1y", "9999w9"]
 )
 def test_a_time_that_is_none_names_its_option_and_shows_how_to_write_one(text: str) -> None:
-    for option, which in (("--since", Which(since=text)), ("--until", Which(until=text))):
+    for option, which in (("--since", FilterOptions(since=text)), ("--until", FilterOptions(until=text))):
         with pytest.raises(
             InvalidInput, match=r"is neither a period nor a time\. For example 30m, 1h, 2d or 1w"
         ) as told:
@@ -118,10 +118,10 @@ def test_a_time_that_is_none_names_its_option_and_shows_how_to_write_one(text: s
 
 def test_a_period_that_reaches_before_the_first_year_is_refused() -> None:
     with pytest.raises(InvalidInput, match="--since: '999999999w' is neither"):
-        Which(since="999999999w").selector(NOW)
+        FilterOptions(since="999999999w").selector(NOW)
 
 
 @pytest.mark.parametrize(("since", "until"), [("1h", "2h"), ("1h", "1h"), ("2026-01-02T00:00:00Z", "2026-01-01")])
 def test_a_beginning_that_is_not_before_the_end_is_refused(since: str, until: str) -> None:
     with pytest.raises(InvalidInput, match=r"--since.*is not before --until"):
-        Which(since=since, until=until).selector(NOW)
+        FilterOptions(since=since, until=until).selector(NOW)

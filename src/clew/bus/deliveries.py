@@ -11,16 +11,17 @@ from clew.bus.log import may_mean
 from clew.bus.notice import Notice
 from clew.bus.records import Announce
 from clew.errors import ClewError
+from clew.trail.delegation import DelegatingDeliveries
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.model.event import Claim, Consumer, ConsumerState
 from clew.trail.store import Deliveries
 
 
-class WokenDeliveries:
+class WokenDeliveries(DelegatingDeliveries):
     """See `clew.trail.store.Deliveries`."""
 
     def __init__(self, deliveries: Deliveries, bell: Bell, announce: Announce) -> None:
-        self._deliveries = deliveries
+        super().__init__(deliveries)
         self._bell = bell
         self._announce = announce
         self._registered: dict[tuple[str, str], Consumer] = {}
@@ -73,29 +74,3 @@ class WokenDeliveries:
         written = await self._deliveries.finish(claim, outputs, by=by)
         self._announce(written)
         return written
-
-    # -- passed on ----------------------------------------------------------------------------------------
-
-    async def consumers(self, *, by: Principal) -> list[ConsumerState]:
-        return await self._deliveries.consumers(by=by)
-
-    async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
-        return await self._deliveries.extend(claim, by=by, lease=lease)
-
-    async def release(self, claim: Claim, *, by: Principal, delay: float = 0.0) -> None:
-        await self._deliveries.release(claim, by=by, delay=delay)
-
-    async def fail(self, claim: Claim, reason: str, *, by: Principal, retry: bool = True) -> bool:
-        return await self._deliveries.fail(claim, reason, by=by, retry=retry)
-
-    async def workers(self, *, by: Principal) -> list[str]:
-        return await self._deliveries.workers(by=by)
-
-    async def abandon(self, worker: str, *, by: Principal) -> int:
-        return await self._deliveries.abandon(worker, by=by)
-
-    async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
-        return await self._deliveries.load(consumer, by=by)
-
-    async def due_in(self, consumer: str, *, by: Principal) -> float | None:
-        return await self._deliveries.due_in(consumer, by=by)

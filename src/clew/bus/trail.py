@@ -11,15 +11,16 @@ from clew.bus.log import WokenLog
 from clew.bus.notice import Bus, Notice, notice_of
 from clew.bus.records import AnnouncedRecords
 from clew.bus.subscriptions import AgentSubscriptions
+from clew.trail.delegation import DelegatingTrail
 from clew.trail.model.breadcrumb import Breadcrumb
-from clew.trail.store import DeadLetters, Edges, Search, Secrets, Trail, Upkeep
+from clew.trail.store import Trail
 
 
-class BusTrail:
+class BusTrail(DelegatingTrail):
     """See `clew.trail.store.Trail`. If the bus does not work, it behaves like the trail that it wraps."""
 
     def __init__(self, trail: Trail, bus: Bus) -> None:
-        self._trail = trail
+        super().__init__(trail)
         self._bus = bus
         self._agents = AgentSubscriptions(trail.deliveries)
         bell = Bell()
@@ -27,26 +28,6 @@ class BusTrail:
         self.log = WokenLog(trail.log, bell)
         self.deliveries = WokenDeliveries(trail.deliveries, bell, self._announce)
         bus.listen(bell.ring)
-
-    @property
-    def dead_letters(self) -> DeadLetters:
-        return self._trail.dead_letters
-
-    @property
-    def index(self) -> Search:
-        return self._trail.index
-
-    @property
-    def edges(self) -> Edges:
-        return self._trail.edges
-
-    @property
-    def upkeep(self) -> Upkeep:
-        return self._trail.upkeep
-
-    @property
-    def secrets(self) -> Secrets:
-        return self._trail.secrets
 
     def _announce(self, written: Sequence[Breadcrumb]) -> None:
         self._bus.publish([notice_of(each, self._agents.find_agents(each)) for each in written])

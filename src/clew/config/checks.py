@@ -1,4 +1,4 @@
-"""Checks of single settings and tables. A problem is a `InvalidSetting`; the reader adds where the value came from."""
+"""Checks of single settings and tables. A problem is an `InvalidSetting`; the reader adds where the value came from."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ def check_servers(tables: Any) -> tuple[ConfiguredServer, ...]:
     for number, table in enumerate(tables):
         try:
             one = _convert(f"[[{name}]]", table, ConfiguredServer)
-        except InvalidSetting as misfit:
-            misfit.path = (number, *misfit.path)
+        except InvalidSetting as invalid:
+            invalid.path = (number, *invalid.path)
             raise
         if one.id in {each.id for each in found}:
             raise InvalidSetting(f"[[{name}]] id {one.id!r} is there twice", "Rename one", (number, "id"))

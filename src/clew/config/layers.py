@@ -27,9 +27,9 @@ from clew.lazy_pattern import lazy_pattern
 TOML = "config.toml"
 PYTHON = "config.py"
 MAX_BYTES = 1_000_000
+"""The size of a file of settings."""
 MAX_LINE, MAX_PROBLEMS = 10_000, 100
 """The maximum length of a line of config.toml, and the number of problems after which checking stops."""
-"""Of a file of settings."""
 
 _COMMENT = lazy_pattern(r"[ \t]*(?:#[^\x00-\x08\x0a-\x1f\x7f]*)?\r?")
 """A line of TOML that sets nothing."""
@@ -121,14 +121,14 @@ def build_config(given: Iterable[GivenSetting], problems: list[ConfigError]) -> 
         try:
             _take(each, settings)
             known[each.name] = each
-        except InvalidSetting as misfit:
-            problems.append(_located(each, misfit))
+        except InvalidSetting as invalid:
+            problems.append(_located(each, invalid))
             if len(problems) >= MAX_PROBLEMS:
                 break
     try:
         _name_model(settings)
-    except InvalidSetting as misfit:
-        problems.append(_located(known["agent.model"], misfit))
+    except InvalidSetting as invalid:
+        problems.append(_located(known["agent.model"], invalid))
     return msgspec.convert(settings, Config), known
 
 
@@ -172,8 +172,8 @@ def _take_model(inner: str, value: Any, models: dict[str, Any]) -> None:
 def _known_model(name: str, table: Any) -> Any:
     try:
         return check_known(name, table)
-    except InvalidSetting as misfit:
-        misfit.path = (name, *misfit.path)
+    except InvalidSetting as invalid:
+        invalid.path = (name, *invalid.path)
         raise
 
 
@@ -192,9 +192,9 @@ def _name_model(settings: dict[str, Any]) -> None:
         )
 
 
-def _located(given: GivenSetting, misfit: InvalidSetting) -> ConfigError:
-    error = ConfigError(f"{given.place(misfit.path)}: {misfit.message}")
-    error.hint = misfit.hint
+def _located(given: GivenSetting, invalid: InvalidSetting) -> ConfigError:
+    error = ConfigError(f"{given.place(invalid.path)}: {invalid.message}")
+    error.hint = invalid.hint
     return error
 
 

@@ -11,7 +11,7 @@ from clew.trail.work.trace_context import TraceContext
 
 _PREFIX = "OTEL_EXPORTER_OTLP_"
 PROTOCOL = "http/protobuf"
-_NAME, _VALUE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+"), re.compile(r"[ -~\t]*")
+_NAME, _VALUE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+"), re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
 """What HTTP allows in a header."""
 _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
@@ -105,7 +105,7 @@ class _VariableReader:
             if not (key.strip() and equals):
                 self.problems.append(f"{name} is not a list of NAME=VALUE")
                 continue
-            found[unquote(key.strip())] = unquote(value.strip())
+            found[unquote(key.strip())] = unquote(value.strip()).strip()
         return found
 
     def headers(self, name: str) -> dict[str, str]:
@@ -113,7 +113,7 @@ class _VariableReader:
         found = {key.lower(): value for key, value in self.pairs(name).items()}
         usable = {key: value for key, value in found.items() if _NAME.fullmatch(key) and _VALUE.fullmatch(value)}
         if len(usable) < len(found):
-            self.problems.append(f"{name} has a header that is not plain ASCII, which is left out")
+            self.problems.append(f"{name} has a header that HTTP does not allow, which is left out")
         return usable
 
     def address(self, signal: str, path: str) -> str:

@@ -9,46 +9,19 @@ from datetime import timedelta
 from clew.access import Principal
 from clew.errors import LeaseLost
 from clew.telemetry.run_tracer import RunTracer
+from clew.trail.delegation import DelegatingDeliveries, DelegatingTrail
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
-from clew.trail.store import DeadLetters, Deliveries, Edges, Log, Records, Search, Secrets, Trail, Upkeep
+from clew.trail.model.event import Claim
+from clew.trail.store import Deliveries, Trail
 
 
-class TracedTrail:
+class TracedTrail(DelegatingTrail):
     """See `clew.trail.store.Trail`."""
 
     def __init__(self, trail: Trail, tracer: RunTracer) -> None:
-        self._trail = trail
+        super().__init__(trail)
         self._tracer = tracer
         self.deliveries = TracedDeliveries(trail.deliveries, tracer)
-
-    @property
-    def records(self) -> Records:
-        return self._trail.records
-
-    @property
-    def log(self) -> Log:
-        return self._trail.log
-
-    @property
-    def dead_letters(self) -> DeadLetters:
-        return self._trail.dead_letters
-
-    @property
-    def index(self) -> Search:
-        return self._trail.index
-
-    @property
-    def edges(self) -> Edges:
-        return self._trail.edges
-
-    @property
-    def upkeep(self) -> Upkeep:
-        return self._trail.upkeep
-
-    @property
-    def secrets(self) -> Secrets:
-        return self._trail.secrets
 
     async def close(self) -> None:
         """Finish the spans of settled claims, then close the trail."""
@@ -56,11 +29,11 @@ class TracedTrail:
         await self._trail.close()
 
 
-class TracedDeliveries:
+class TracedDeliveries(DelegatingDeliveries):
     """See `clew.trail.store.Deliveries`. A span is made after the commit, so that lost work leaves no span."""
 
     def __init__(self, deliveries: Deliveries, tracer: RunTracer) -> None:
-        self._deliveries = deliveries
+        super().__init__(deliveries)
         self._tracer = tracer
 
     async def claim(
@@ -101,26 +74,3 @@ class TracedDeliveries:
         except LeaseLost:
             self._tracer.forget(claim)
             raise
-
-    # -- passed on ----------------------------------------------------------------------------------------
-
-    async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
-        return await self._deliveries.register(consumer, by=by)
-
-    async def unregister(self, name: str, *, by: Principal) -> None:
-        await self._deliveries.unregister(name, by=by)
-
-    async def consumers(self, *, by: Principal) -> list[ConsumerState]:
-        return await self._deliveries.consumers(by=by)
-
-    async def workers(self, *, by: Principal) -> list[str]:
-        return await self._deliveries.workers(by=by)
-
-    async def abandon(self, worker: str, *, by: Principal) -> int:
-        return await self._deliveries.abandon(worker, by=by)
-
-    async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:
-        return await self._deliveries.load(consumer, by=by)
-
-    async def due_in(self, consumer: str, *, by: Principal) -> float | None:
-        return await self._deliveries.due_in(consumer, by=by)

@@ -34,10 +34,14 @@ _COMPANIONS = ("", "-wal", "-journal")
 
 class Ownership:
     """Whether the user made an open trail, or agreed to it. A process may always use a trail that it made itself.
+    `is_shared` marks a trail on a server to which any user of it may agree.
     `problem` is the reason why other processes will still need consent. It is cleared when it has been logged."""
 
-    def __init__(self, trail: Trail, config: Config, *, is_made: bool, problem: str = "") -> None:
+    def __init__(
+        self, trail: Trail, config: Config, *, is_made: bool, is_shared: bool = False, problem: str = ""
+    ) -> None:
         self._trail = trail
+        self._is_shared = is_shared
         self._config = config
         self._is_made = is_made
         self.problem = problem
@@ -45,6 +49,8 @@ class Ownership:
 
     async def holds(self) -> bool:
         """Whether things may run here. Raises ConfigError if the file of the user's grants cannot be used."""
+        if self._is_shared and not self._is_made:  # somebody may have agreed on another machine
+            self._is_made = not await self._trail.upkeep.is_foreign()
         if self._is_made:
             return True
         return await _is_granted(await self._bare_wish())
@@ -162,7 +168,8 @@ async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Tra
     written to it."""
     trail = await opening()
     if "trail" not in config.from_file:
-        return trail, Ownership(trail, config, is_made=not await trail.upkeep.is_foreign())
+        is_foreign = await trail.upkeep.is_foreign()
+        return trail, Ownership(trail, config, is_made=not is_foreign, is_shared=is_foreign)
     if await trail.log.head() > 0:
         return trail, Ownership(trail, config, is_made=False)
     ownership = Ownership(trail, config, is_made=True)

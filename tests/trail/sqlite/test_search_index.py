@@ -132,7 +132,9 @@ async def test_a_closed_trail_leaves_memory_without_the_garbage_collector(tmp_pa
         drafts = [Draft(title=f"thread {each}", context={}) for each in range(PENDING)]
         await trail.records.create_many(drafts, by=me)
         await found(trail, me)
-        postings = [each for each in gc.get_objects() if isinstance(each, TermPostings) and each._folder.is_dir()]
+        postings = [
+            each for each in gc.get_objects() if isinstance(each, TermPostings) and tmp_path in each._folder.parents
+        ]
         traces = [weakref.ref(each) for each in (trail, *postings)]
         trail._close()  # in this thread: the one that `close` takes remembers what it did last
         del trail, postings

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from clew.knowledge.answering.question import (
@@ -50,6 +51,8 @@ SHARES = {
 }
 MAX_WITH_WORD, MAX_WITH_BOTH, WHOLE = 2_000, 200, 0.99
 """Passages with a part of a name and with both parts that are looked at, and the cover of a passage that has both."""
+MAX_QUOTED, MAX_QUOTED_PLACES = 2, 60
+"""Quotations that are looked for, and passages with all words of each that are read."""
 EVERYWHERE = Shares(test=1.0, aside=1.0, text=1.0, changelog=1.0)
 _BEFORE_VERB_WORDS = """
     i you we they he she it who what which that to will would can could should may might must do does did not be been
@@ -120,10 +123,10 @@ async def _find_quoted(
     """The passages with a text of several words that the question quotes: among the hits of the question and those with
     all words of the text, best first."""
     found = []
-    for each in _QUOTED.finditer(question.text):
+    for each in islice(_QUOTED.finditer(question.text), MAX_QUOTED):
         phrase = " ".join(each["text"].split()).lower()
         with_words = await code.passages(content_words(phrase), shares=shares, limit=MAX_WITH_WORD)
-        possible = [*[hit for hit in with_words if hit.cover >= WHOLE][:MAX_WITH_BOTH], *hits]
+        possible = [*[hit for hit in with_words if hit.cover >= WHOLE][:MAX_QUOTED_PLACES], *hits]
         excerpts = await code.excerpts([hit.place for hit in possible])
         texts = (" ".join("\n".join(excerpt.lines).split()).lower() for excerpt in excerpts)
         found += [hit for hit, text in zip(possible, texts, strict=True) if phrase in text]

@@ -126,9 +126,8 @@ STEMS: dict[RelationName, str] = {
 STEM = lazy_pattern("|".join(rf"\b(?P<{edge}>{stems})\b" for edge, stems in STEMS.items()), re.IGNORECASE)
 _EXPLAINS = lazy_pattern(r"^(?:explain|describe|how (?:does|do|is|are)|why)\b", re.IGNORECASE)
 _SENTENCE = lazy_pattern(r"\S(?:[^.?!]|[.?!](?!\s))*[.?!]?")
-_ASKS = lazy_pattern(
-    r"\?$|^(?:which|what|where|who|whose|show|list|find|give|name|does|do|is|are|can)\b", re.IGNORECASE
-)
+_TELLS = lazy_pattern(r"^(?:i|we|my|our)\b(?! (?:want|need|wonder|would like)\b|'d like\b)[^?]*$", re.IGNORECASE)
+"""A sentence about the user's own situation, which asks nothing."""
 THINGS = r"(?:function|method|class|file|module|test|type|package|place|symbol)(?:e?s)?"
 
 
@@ -271,7 +270,7 @@ def _relation_of(line: str, kind: QuestionKind, tests: Tests, names: Sequence[st
         return None
     parts = {part for name in names for part in re.split(r"\W+", name)}
     sentences = list(_SENTENCE.finditer(line))
-    asking = [each for each in sentences if _ASKS.search(each[0])] or sentences
+    asking = [each for each in sentences if not _TELLS.search(each[0])] or sentences
     for found in (stem for each in asking for stem in STEM.finditer(line, each.start(), each.end())):
         name = next(name for name in STEMS if found[name])
         if found[0] not in parts and (name != "tests" or tests is Tests.ONLY):

@@ -107,9 +107,9 @@ class TeamBridges:
         prompt = None if message is None else find_prompt(message, self._flow, by=self._by)
         if message is None or prompt is None or await self._is_told(message.id):
             return ()
-        is_new = self._clock.now() - message.created_at < timedelta(seconds=LOOK_EVERY)
-        if is_new and not await self._find_missing(prompt):  # nothing else can have happened to it
-            raise NotNow(LOOK_EVERY)
+        age = self._clock.now() - message.created_at  # negative if the clock was set back
+        if timedelta() <= age < timedelta(seconds=LOOK_EVERY) and not await self._find_missing(prompt):
+            raise NotNow(LOOK_EVERY)  # a run that ends at once is told by its answer
         if (answer := await self._find_answer(message.id, prompt.role)) is not None:
             return (await self._ended(message.id, answer.context, prompt, await self._stops(message.id)),)
         if why := await self._find_failure(message, prompt):

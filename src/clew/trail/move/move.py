@@ -92,6 +92,8 @@ async def move_trail(source: Replica, target: Replica, tell: Tell, *, foreign: b
         raise StorageError(f"{target.place} differs from {source.place}: {difference}", hint=_advice(plan.state))
     if plan.state != "same":
         await asyncio.to_thread(partial(target.finish, foreign=foreign))
+    elif not foreign:
+        await asyncio.to_thread(target.adopt)
     return MoveReport(
         source=source.place,
         target=target.place,

@@ -78,6 +78,10 @@ class Replica(Protocol):
         """See `Upkeep.is_foreign`."""
         ...
 
+    def adopt(self) -> None:
+        """Remove the mark of a foreign trail: its user made it after all."""
+        ...
+
     def finish(self, *, foreign: bool) -> None:
         """Make all that is derived from the tables, forget the progress, and mark a foreign trail as such, in one
         transaction. Durable when it returns."""

@@ -24,12 +24,12 @@ class PostgresDefinitions:
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
-        self._book = DefinitionCache()
+        self._cache = DefinitionCache()
 
     async def recent(self, by: Principal) -> Definitions:
         """The definitions as this process last read them, which may be outdated. A write compares their `as_of` with
         the `newest` mark of the owner."""
-        found = self._book.find(by.owner_id, self._engine.wall())
+        found = self._cache.find(by.owner_id, self._engine.wall())
         if found is None:
             found = await self._engine.read(lambda reading: self.of(reading, by.owner_id), by=by)
         return found
@@ -41,12 +41,12 @@ class PostgresDefinitions:
     def as_of(self, reading: ReadTransaction, owner_id: str, newest: int | None) -> Definitions:
         """The current definitions of an owner. `newest` is the event that last changed one."""
         now = self._engine.wall()
-        found = self._book.find(owner_id, now)
+        found = self._cache.find(owner_id, now)
         if found is None or found.as_of != newest:
             rows = reading.rows(READ, {"owner": owner_id, "now": now})
-            found = self._book.put(owner_id, build_definitions([(*row,) for row in rows], newest))
+            found = self._cache.put(owner_id, build_definitions([(*row,) for row in rows], newest))
         return found
 
     def forget(self) -> None:
         """Drop the cache, so that the next use reads all definitions again."""
-        self._book.forget()
+        self._cache.forget()

@@ -19,7 +19,7 @@ class SqliteDefinitions:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._book = DefinitionCache()
+        self._cache = DefinitionCache()
 
     def of(self, connection: Sql, owner_id: str) -> Definitions:
         """The current definitions of an owner."""
@@ -29,17 +29,17 @@ class SqliteDefinitions:
         """The current definitions of an owner. `seq` is the `newest` event that changed one."""
         found = self.recent(owner_id)
         if found is None or found.as_of != seq:
-            found = self._book.put(owner_id, _read_definitions(connection, owner_id, self._engine.wall()))
+            found = self._cache.put(owner_id, _read_definitions(connection, owner_id, self._engine.wall()))
         return found
 
     def forget(self) -> None:
         """Drop the cache, so that the next use reads all definitions again."""
-        self._book.forget()
+        self._cache.forget()
 
     def recent(self, owner_id: str) -> Definitions | None:
         """The definitions as this process last read them, which may be outdated. A write compares their `as_of` with
         `newest`."""
-        return self._book.find(owner_id, self._engine.wall())
+        return self._cache.find(owner_id, self._engine.wall())
 
 
 def newest(connection: Sql) -> int | None:

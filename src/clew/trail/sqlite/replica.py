@@ -144,6 +144,10 @@ class SqliteReplica:
     def is_foreign(self) -> bool:
         return self._value("SELECT 1 FROM meta WHERE key = ?", (FOREIGN,)) is not None
 
+    def adopt(self) -> None:
+        with translated(self._path), self._connection:
+            self._connection.execute("DELETE FROM meta WHERE key = ?", (FOREIGN,))
+
     def finish(self, *, foreign: bool) -> None:
         with translated(self._path):
             self._connection.execute("PRAGMA synchronous=FULL").fetchall()

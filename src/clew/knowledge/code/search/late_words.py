@@ -28,7 +28,8 @@ def leave_words(store: CodeStore) -> None:
 
 
 def make_words(store: CodeStore, root: str, is_stopped: Callable[[], bool]) -> None:
-    """Make the words of all contents without them, of files that still have their content. Others are parsed again."""
+    """Make the words of all contents without them, of files that still have their content. Others wait for the next
+    pass, which reads changed files again."""
     with store.reading() as sql:
         waiting = rows.find_wordless(sql)
     for at in range(0, len(waiting), _BATCH):
@@ -39,7 +40,7 @@ def make_words(store: CodeStore, root: str, is_stopped: Callable[[], bool]) -> N
             for (_, blob, language), words in made:
                 rows.write_words(sql, blob, language, words)
     with store.writing() as sql:
-        write_meta(sql, _WAITING, 0)
+        write_meta(sql, _WAITING, int(bool(rows.find_wordless(sql))))
         write_meta(sql, VECTORS, read_meta(sql, VECTORS, 0) + 1)
 
 

@@ -202,6 +202,10 @@ class PostgresReplica:
     def is_foreign(self) -> bool:
         return self._value("SELECT 1 FROM meta WHERE key = %s", (FOREIGN,)) is not None
 
+    def adopt(self) -> None:
+        with translated(self.place), self._connection.transaction():
+            self._connection.execute("DELETE FROM meta WHERE key = %s", (FOREIGN,))
+
     def finish(self, *, foreign: bool) -> None:
         with translated(self.place), self._connection.transaction():
             for statement in FINISH:

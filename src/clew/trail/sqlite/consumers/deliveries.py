@@ -211,8 +211,10 @@ class SqliteDeliveries:
             at, since, began = self._behind.get(stored.cid, (position, now, ticks))
             since, began = (since, began) if at == position else (now, ticks)
             self._behind[stored.cid] = position, since, began
-            stands_still = ticks - began > SETTLE / 1_000_000  # the trail's clock, which tests and jumps may hold
-            settled = min(since + SETTLE, now) if stands_still else since + SETTLE
+            has_waited = (
+                ticks - began > SETTLE / 1_000_000
+            )  # also if the clock of the trail was set back or stands still
+            settled = min(since + SETTLE, now) if has_waited else since + SETTLE
             order.due = settled if due is None else min(due, settled)
 
     def _is_behind(self, order: Order) -> bool:
