@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import math
 import os
 import shutil
 import sys
@@ -40,7 +41,9 @@ SESSION_KB, STREAM_KB = 2.7, 21.2
 """Memory of an idle session and of an open stream, from `make bench-idle`."""
 MOST_WORKERS = 256
 GAIN = 1.1
-"""Twice as many workers must do this many times as many steps."""
+"""Twice as many workers must do this many times as many steps, or do them as much sooner."""
+FEW = 1_000
+"""With fewer sessions, the measure takes longer."""
 SHOWN = {"workers": "processor of the workers", "server": "processor of PostgreSQL", "log": "the lock of the log"}
 
 
@@ -135,7 +138,6 @@ def table_of_sessions(times: ServiceTimes, found: dict[str, Any], arguments: arg
     for sessions in arguments.sessions:
         workers, outcome = fewest_workers(times, sessions, arguments)
         connections = (workers + 1) * CONNECTIONS_EACH
-        late = percentile(outcome.waits, 0.95) if outcome.waits else float("inf")
         per_step = found["sizes"]["event"] + found["sizes"]["record"]
         rows.append(
             [
@@ -143,14 +145,14 @@ def table_of_sessions(times: ServiceTimes, found: dict[str, Any], arguments: arg
                 str(workers),
                 f"{sessions * arguments.steps / (arguments.think + calls_of_turn(arguments)):,.1f}",
                 f"{outcome.rate:,.1f}",
-                f"{1_000 * late:,.0f}",
+                f"{1_000 * late(outcome):,.0f}",
                 *shares(outcome),
                 f"{outcome.commits / outcome.seconds * found['flush']:.0%}",
                 str(connections),
                 f"{sessions * (SESSION_KB + STREAM_KB) / 1e3:,.0f}",
                 f"{outcome.rate * per_step * 86_400 / 1e9:,.1f}",
                 f"{outcome.rate * (found['sizes']['terms'] + found['sizes']['vector']) * 86_400 / 1e9:,.1f}",
-                first_limit(outcome, connections, late),
+                first_limit(outcome, connections),
             ]
         )
     head = (
@@ -173,7 +175,7 @@ def calls_of_turn(arguments: argparse.Namespace) -> float:
 
 def fewest_workers(times: ServiceTimes, sessions: int, arguments: argparse.Namespace) -> tuple[int, Outcome]:
     """The first number of workers, doubled each time, with which steps are in time; else the last number that did more
-    steps than half as many workers."""
+    steps, or did them sooner, than half as many workers."""
     load = Load(
         workers=1,
         sessions=sessions,
@@ -187,28 +189,31 @@ def fewest_workers(times: ServiceTimes, sessions: int, arguments: argparse.Names
         round_trip=arguments.round_trip,
         has_bus=True,
     )
-    best = 1, ScaleRun(times, load, arguments.seed).run_for(arguments.warm_up, arguments.seconds)
-    while not is_in_time(best[1]) and best[0] < MOST_WORKERS:
-        workers = 2 * best[0]
-        outcome = ScaleRun(times, replace(load, workers=workers), arguments.seed).run_for(
-            arguments.warm_up, arguments.seconds
-        )
-        if outcome.rate < GAIN * best[1].rate:
+    seconds = arguments.seconds * max(1.0, FEW / sessions)  # few sessions take few turns
+
+    def run(workers: int) -> Outcome:
+        return ScaleRun(times, replace(load, workers=workers), arguments.seed).run_for(arguments.warm_up, seconds)
+
+    workers, best = 1, run(1)
+    while late(best) > PATIENCE and workers < MOST_WORKERS:
+        outcome = run(2 * workers)
+        if outcome.rate < GAIN * best.rate and late(outcome) > late(best) / GAIN:
             break
-        best = workers, outcome
-    return best
+        workers, best = 2 * workers, outcome
+    return workers, best
 
 
-def is_in_time(outcome: Outcome) -> bool:
-    return bool(outcome.waits) and percentile(outcome.waits, 0.95) <= PATIENCE
+def late(outcome: Outcome) -> float:
+    """The time that 95 % of the steps take at most, beside their model calls."""
+    return percentile(outcome.waits, 0.95) if outcome.waits else math.inf
 
 
-def first_limit(outcome: Outcome, connections: int, late: float) -> str:
+def first_limit(outcome: Outcome, connections: int) -> str:
     """The resources that are at their limit, or the one that is nearest to it."""
     use = {SHOWN[name]: share / SATURATED for name, share in outcome.use.items()}
     use["connections"] = connections / CONNECTIONS
     full = [name for name, share in use.items() if share >= 1]
-    if full or late > PATIENCE:
+    if full or late(outcome) > PATIENCE:
         return f"**{', '.join(full) or 'room for model calls'}**"
     name, share = max(use.items(), key=lambda item: item[1])
     return f"none ({name} is next, at {share:.0%} of its limit)"

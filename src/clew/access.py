@@ -46,11 +46,11 @@ RUN_SCHEMAS = frozenset(("system.flow.v1", "system.reliability.v1", "tool.fix.v1
 TEAM_SCHEMAS = frozenset(("team.message.v1", "team.timer.v1", "team.status.v1", "team.lock.v1"))
 """Schemas of the team. Only Clew writes them. Interfaces and agents' tools send messages through the Guide instead."""
 
-SIGNS_OF_LIFE = ("worker/", "model-host/")
+HEARTBEAT_CONSUMERS = ("worker/", "model-host/")
 """Prefixes of heartbeat consumers, by which processes report that they are alive. They read no events, so they are
 never behind."""
 
-OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner", *SIGNS_OF_LIFE)
+OWN_CONSUMERS = ("agent/", "context/", "workflow/", "team/", "models-runner", "tools-runner", *HEARTBEAT_CONSUMERS)
 """Prefixes of Clew's own consumers: those that run agents, without which runs never end, and the heartbeat consumers of
 its processes."""
 

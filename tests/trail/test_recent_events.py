@@ -28,28 +28,28 @@ def test_only_later_matching_events_count() -> None:
     tail = Tail()
     tail.add(0, rows(1, "note.v1"))
     assert tail.add(1, rows(2, "other.v1", "other.v1"))
-    assert not tail.may_bring(1, 3, NOTES)
-    assert tail.may_bring(0, 3, NOTES)
-    assert tail.may_bring(1, 3, EVERYTHING)
-    assert not tail.may_bring(3, 3, EVERYTHING)
-    assert not tail.may_bring(9, 3, EVERYTHING)
+    assert not tail.may_match_new_events(1, 3, NOTES)
+    assert tail.may_match_new_events(0, 3, NOTES)
+    assert tail.may_match_new_events(1, 3, EVERYTHING)
+    assert not tail.may_match_new_events(3, 3, EVERYTHING)
+    assert not tail.may_match_new_events(9, 3, EVERYTHING)
 
 
 def test_where_events_are_not_known_the_head_of_the_file_decides() -> None:
     tail = Tail()
-    assert tail.may_bring(0, 1, NOTES)
+    assert tail.may_match_new_events(0, 1, NOTES)
     assert tail.add(4, rows(5, "other.v1")) == []
-    assert tail.may_bring(3, 5, NOTES)
-    assert not tail.may_bring(4, 5, NOTES)
-    assert tail.may_bring(4, 6, NOTES)
+    assert tail.may_match_new_events(3, 5, NOTES)
+    assert not tail.may_match_new_events(4, 5, NOTES)
+    assert tail.may_match_new_events(4, 6, NOTES)
 
 
 def test_the_number_of_kept_events_is_limited() -> None:
     tail = Tail()
     tail.add(0, rows(1, "note.v1"))
     tail.add(1, rows(2, *["other.v1"] * LENGTH))
-    assert tail.may_bring(0, LENGTH + 1, NOTES)
-    assert not tail.may_bring(1, LENGTH + 1, NOTES)
+    assert tail.may_match_new_events(0, LENGTH + 1, NOTES)
+    assert not tail.may_match_new_events(1, LENGTH + 1, NOTES)
 
 
 async def write(trail: SqliteTrail, schema: str) -> None:

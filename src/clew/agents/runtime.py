@@ -35,7 +35,7 @@ from clew.trail.model.event import Claim, Event
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.claims import NotNow, outlast
+from clew.trail.work.claims import NotNow, retry_on_storage_error
 from clew.trail.work.handlers import Completion, Handler, Worker, completed
 
 _log = logging.getLogger(__name__)
@@ -192,7 +192,7 @@ class Runtime:
         """Keep the record of this process from expiring."""
         while True:
             await asyncio.sleep(RENEWAL)
-            await outlast(self._announce, "model hosts")
+            await retry_on_storage_error(self._announce, "model hosts")
 
     async def _yield_to_peers(self) -> None:
         """Stop the steps of agents while another process has a model, and start them again when none has."""
@@ -214,7 +214,7 @@ class Runtime:
 
         while has_peer:
             await asyncio.sleep(PEER_CHECK)
-            await outlast(look, "model hosts")
+            await retry_on_storage_error(look, "model hosts")
 
     def _yielding(self, handlers: Sequence[Handler]) -> list[Handler]:
         """Wrap the handlers: in a process without a model they release their events if another process has a model."""

@@ -62,7 +62,7 @@ class Guide:
             self._require_fresh(stamped)
             await self._require_sender(stamped, by)
             await self._require_session(stamped, by)
-            record = await self._records.create(passed_draft(stamped, key=key), by=self._by)
+            record = await self._records.create(checked_message_draft(stamped, key=key), by=self._by)
         else:
             await self._require_sender(msgspec.structs.replace(message, session_id=record.session or ""), by)
         return await self._carry_out(record, by)
@@ -170,7 +170,7 @@ def _key_of(key: str, message: TeamMessage, by: Principal) -> str:
     return f"team/door/{session}/{key}"
 
 
-def passed_draft(message: TeamMessage, *, key: str | None = None) -> Draft:
+def checked_message_draft(message: TeamMessage, *, key: str | None = None) -> Draft:
     """The record of a message that passes the Guide. Raises InvalidInput for a sender or receiver that the message type
     does not allow, and for an invalid payload."""
     route = ROUTES[message.type]

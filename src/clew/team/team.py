@@ -18,7 +18,7 @@ from clew.agents.runs.call_limits import CallLimits
 from clew.clock import Clock
 from clew.errors import AccessDenied, IllegalState, InvalidInput, NotFound
 from clew.team.evidence.task_evidence import TaskEvidence, TaskVerification
-from clew.team.guide import Guide, build_message, passed_draft
+from clew.team.guide import Guide, build_message, checked_message_draft
 from clew.team.machines.pipeline import Gate
 from clew.team.machines.team_state import Outcome, TeamState
 from clew.team.messages import payloads as p
@@ -117,7 +117,7 @@ class Team:
         wait)."""
         chosen = options or TeamOptions()
         payload = _plan_request(request, chosen)
-        passed_draft(self._message(MessageType.PLAN_REQUEST, payload, ""))
+        checked_message_draft(self._message(MessageType.PLAN_REQUEST, payload, ""))
         if self._prepare is not None:
             await self._prepare()
         await self.resources.require_room()

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from clew.access import SIGNS_OF_LIFE, Principal
+from clew.access import HEARTBEAT_CONSUMERS, Principal
 from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
 from clew.trail import open_trail
@@ -106,7 +106,7 @@ class Ownership:
         flow = await self._flow(by)
         counts = (await self._trail.upkeep.stats(by=by)).schemas
         every = await self._trail.deliveries.consumers(by=by)
-        consumers = [each for each in every if not each.consumer.name.startswith(SIGNS_OF_LIFE)]
+        consumers = [each for each in every if not each.consumer.name.startswith(HEARTBEAT_CONSUMERS)]
         always = Selector(
             schema_name=flow.permission_answer, context_match=(ContextMatch(path="answer", value="always"),)
         )

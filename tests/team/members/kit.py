@@ -11,7 +11,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import Clock
 from clew.knowledge.base import Knowledge, open_knowledge
-from clew.team.guide import passed_draft
+from clew.team.guide import checked_message_draft
 from clew.team.machines.dag import begin
 from clew.team.machines.pipeline_state import PipelineContext, TaskPipeline
 from clew.team.machines.team_state import TeamState
@@ -91,7 +91,7 @@ async def open_kit(trail: Trail, clock: Clock, me: Principal, folder: Path, poli
     async def send(message: TeamMessage, *, by: Principal, key: str | None = None) -> TeamMessage:
         assert message.source == by.agent_id
         stamped = msgspec.structs.replace(message, id=clock.new_id())
-        record = await trail.records.create(passed_draft(stamped, key=key), by=me)
+        record = await trail.records.create(checked_message_draft(stamped, key=key), by=me)
         kept = msgspec.convert(record.context, TeamMessage)
         if kept not in kit.sent:
             kit.sent.append(kept)

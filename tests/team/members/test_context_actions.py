@@ -13,7 +13,7 @@ from clew.agents.assembly import RuntimeAdditions
 from clew.clock import ManualClock
 from clew.knowledge.base import Knowledge
 from clew.knowledge.history.entries import CheckpointCategory
-from clew.team.guide import passed_draft
+from clew.team.guide import checked_message_draft
 from clew.team.machines.team_state import TeamState
 from clew.team.members.context_checkpoints import CATEGORIES
 from clew.team.members.context_handlers import ContextActions, load_checkpoint
@@ -183,7 +183,7 @@ async def test_a_stored_hand_off_is_found_in_the_journal_by_its_category(
     ]
     additions = RuntimeAdditions(handlers=actions.handlers())
     async with working(trail, clock, me, script, tools=kit.tools, additions=additions) as team:
-        await trail.records.create(passed_draft(message), by=me)
+        await trail.records.create(checked_message_draft(message), by=me)
         await stored(team, "pipeline_handoff")
         await team.tell("archivalist", "Find it.")
         named, usual, wrong = await team.results("archivalist_query_chronicle")

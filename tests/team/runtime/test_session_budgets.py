@@ -11,10 +11,10 @@ from clew.clock import ManualClock
 from clew.team.guide import build_message
 from clew.team.machines.effects import AskAgent
 from clew.team.messages.message import SCHEMA
-from clew.team.runtime.bridges import RUNS
 from clew.team.runtime.completion_gate import completion_gate
 from clew.team.runtime.coordinator import NAME as COORDINATOR
 from clew.team.runtime.effect_drafts import EffectDrafts
+from clew.team.runtime.run_results import RUNS
 from clew.team.runtime.session_budgets import SessionBudgets, root_name
 from clew.team.runtime.team_handlers import team_additions
 from clew.trail.bootstrap import bootstrap

@@ -19,7 +19,7 @@ from clew.trail.model.event import Event
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
-from clew.trail.work.claims import outlast
+from clew.trail.work.claims import retry_on_storage_error
 
 _log = logging.getLogger(__name__)
 
@@ -81,7 +81,7 @@ class AgentRegistry:
                 await self._take_in(event, changed)
                 after = event.seq
 
-        await outlast(take_in, "definitions")
+        await retry_on_storage_error(take_in, "definitions")
 
     async def _take_in(self, event: Event, changed: Changed) -> None:
         before = next((each for each in self._entries.values() if each.record_id == event.breadcrumb_id), None)

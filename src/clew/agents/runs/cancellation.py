@@ -13,7 +13,7 @@ from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.flow import Flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.claims import outlast
+from clew.trail.work.claims import retry_on_storage_error
 from clew.trail.work.correlation import CONSUMER_TAG, find_run, run_tag
 
 MOST_CALLED = 500
@@ -47,7 +47,7 @@ class RunCancellation:
                         task.cancel()
                 after = event.seq
 
-        await outlast(heed, "cancellations")
+        await retry_on_storage_error(heed, "cancellations")
 
     async def is_cancelled(self, run: str) -> bool:
         """Whether the run was cancelled, also before this process started."""

@@ -20,7 +20,7 @@ from clew.errors import InvalidInput, LeaseLost, NotFound
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.event import Claim, Event
 from clew.trail.store import Trail
-from clew.trail.work.claims import outlast
+from clew.trail.work.claims import retry_on_storage_error
 from clew.trail.work.correlation import PLACE_TAG
 
 WORKER_TAG = "place:"
@@ -92,7 +92,7 @@ class PlaceWatch:
     async def run(self) -> None:
         """Check the places at intervals, until cancelled. After a storage failure, try again."""
         while True:
-            await outlast(self.look, "places")
+            await retry_on_storage_error(self.look, "places")
             await asyncio.sleep(LOOK_SECONDS)
 
     async def look(self) -> None:

@@ -24,7 +24,7 @@ from clew.trail.model.event import Claim
 from clew.trail.model.flow import WORKER as SCHEMA
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.claims import outlast
+from clew.trail.work.claims import retry_on_storage_error
 
 RENEWAL = 30.0
 """Seconds between two signs of life, which is also the maximum age of the listed claims of a worker."""
@@ -98,7 +98,7 @@ class WorkerRecords:
     async def run(self) -> None:
         """Give a sign of life now and at intervals, until cancelled. After a storage failure, try again."""
         while True:
-            await outlast(self.write, "workers")
+            await retry_on_storage_error(self.write, "workers")
             await asyncio.sleep(RENEWAL)
 
     async def write(self, state: WorkerState | None = None) -> None:

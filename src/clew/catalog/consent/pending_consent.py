@@ -70,7 +70,7 @@ class PendingConsent:
         self.sources = {name: each for name, each in sources.items() if name not in allowed}
         return allowed
 
-    def has_news(self) -> bool:
+    def has_new_consent(self) -> bool:
         """Whether anything waits, hooks included, and the user has agreed to anything since the last call."""
         before, self._seen = self._seen, self.consent.state()
         return bool(self.names or self.without_hooks) and self._seen != before

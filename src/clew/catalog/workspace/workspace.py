@@ -174,7 +174,7 @@ class Workspace:
         async with self._noticing:
             if self.definitions.notice_consent():
                 self._looked = -LOOK_SECONDS
-            if not self.waiting.has_news():
+            if not self.waiting.has_new_consent():
                 return
             waiting = self.waiting
             before = {*waiting.names, HOOKS}

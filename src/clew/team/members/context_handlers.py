@@ -21,7 +21,7 @@ from clew.knowledge.nodes.node_store import build_node
 from clew.knowledge.project.style import detect_patterns, get_style_guide
 from clew.knowledge.project.tools import ToolCategory, ToolDiscoveryRequest
 from clew.secrecy import mask_keys
-from clew.team.guide import passed_draft
+from clew.team.guide import checked_message_draft
 from clew.team.machines.team_state import TeamState
 from clew.team.members import context_checkpoints as shapes
 from clew.team.members.roster import roster
@@ -188,7 +188,7 @@ class ContextActions:
             payload=msgspec.to_builtins(handoff_of(place, reason, state)),
             timestamp=self.clock.now(),
         )
-        return passed_draft(message, key=f"team/handoff/{record.id}")
+        return checked_message_draft(message, key=f"team/handoff/{record.id}")
 
     async def _index(self, place: TeamConversation, record: Breadcrumb) -> int:
         """The number of this checkpoint among those of its conversation, from 1."""

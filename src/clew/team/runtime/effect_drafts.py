@@ -17,7 +17,7 @@ from clew.agents.conversations.sessions import SESSION_TAG, Sessions, message_dr
 from clew.agents.runs.call_limits import WORK_LANE
 from clew.agents.runs.requests import request_draft
 from clew.clock import Clock
-from clew.team.guide import passed_draft
+from clew.team.guide import checked_message_draft
 from clew.team.machines.effects import AskAgent, CallTool, CancelRun, Effect, SendMessage, StartTimer
 from clew.team.messages.message import TeamMessage
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
@@ -80,7 +80,7 @@ class EffectDrafts:
             payload=effect.payload,
             timestamp=self._clock.now(),
         )
-        return passed_draft(sent, key=_key(cause.id, number))
+        return checked_message_draft(sent, key=_key(cause.id, number))
 
     def _prompt(self, cause: TeamMessage, number: int, effect: AskAgent) -> Draft:
         id = derived_id(self._by, cause.id, number)

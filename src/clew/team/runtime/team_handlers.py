@@ -1,4 +1,4 @@
-"""The handlers of the team for one runtime: the coordinator, the bridges and the timers."""
+"""The handlers of the team for one runtime: the coordinator, the results of runs, and the timers."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from clew.agents.runtime import NeedsModel
 from clew.clock import Clock
 from clew.team.machines.pipeline import Gate
 from clew.team.messages.conversation import find_conversation
-from clew.team.runtime.bridges import TeamBridges
 from clew.team.runtime.coordinator import Coordinator
 from clew.team.runtime.effect_drafts import TEAM, EffectDrafts
+from clew.team.runtime.run_results import RunResultForwarder
 from clew.team.runtime.session_budgets import SessionBudgets
 from clew.team.runtime.status_records import StatusRecords
 from clew.team.runtime.team_states import TeamStates
@@ -42,12 +42,12 @@ def team_additions(
         clock,
         by=by,
     )
-    bridges = TeamBridges(trail, conversations, clock, by=by)
+    results = RunResultForwarder(trail, conversations, clock, by=by)
     return RuntimeAdditions(
-        handlers=(coordinator.handler(), *bridges.handlers(), timer_handler(clock, by=by)),
+        handlers=(coordinator.handler(), *results.handlers(), timer_handler(clock, by=by)),
         find_budget=budgets.of_run,
         needs_model=_needs_model(trail, conversations.flow, by),
-        complete=bridges.complete,
+        complete=results.complete,
         flush=status.flush,
         retired=RETIRED,
         unlinked=(TEAM,),

@@ -12,7 +12,7 @@ import msgspec
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.team.guide import passed_draft
+from clew.team.guide import checked_message_draft
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ORCHESTRATOR, RUNTIME, MessageType
 from clew.team.runtime.effect_drafts import TIMER, derived_id
@@ -62,7 +62,7 @@ def timer_handler(clock: Clock, *, by: Principal) -> Handler:
             payload={"key": timer.key},
             timestamp=clock.now(),
         )
-        return (passed_draft(due, key=f"team/timer/{record.id}"),)
+        return (checked_message_draft(due, key=f"team/timer/{record.id}"),)
 
     return Handler(
         name=NAME,

@@ -58,7 +58,7 @@ class SqliteLog:
         if not 1 <= limit <= MAX_EVENTS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_EVENTS:,}")
         head = self._engine.read(read_head)
-        if not self._tail.may_bring(after, head, selector):
+        if not self._tail.may_match_new_events(after, head, selector):
             return [], head
         work = partial(self._read, after=after, by=by, selector=selector, limit=limit)
         return self._engine.read_snapshot(work) if head - after <= FEW else await self._engine.read_aside(work)
@@ -86,10 +86,10 @@ class SqliteLog:
                     return found, event.seq
         return found, head
 
-    def may_bring(self, after: int, head: int, selector: Selector) -> bool:
+    def may_match_new_events(self, after: int, head: int, selector: Selector) -> bool:
         """Whether an event after `after` and up to `head` may match, judged by the cached events without reading the
         file."""
-        return self._tail.may_bring(after, head, selector)
+        return self._tail.may_match_new_events(after, head, selector)
 
     async def head(self) -> int:
         return self._engine.read(read_head)
@@ -119,7 +119,7 @@ class SqliteLog:
         timer = loop.call_later(timeout, end)
         try:
             with self.watching(woken.set, selector):
-                while not self._tail.may_bring(after, self._engine.read(read_head), selector):
+                while not self._tail.may_match_new_events(after, self._engine.read(read_head), selector):
                     if is_over:
                         return False
                     woken.clear()

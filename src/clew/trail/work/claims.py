@@ -113,7 +113,7 @@ class ClaimLoop:
         heartbeat = asyncio.create_task(self._renew_leases())
         try:
             while not self._draining.is_set():
-                await outlast(self._step, self._consumer)
+                await retry_on_storage_error(self._step, self._consumer)
             await self._finish_held()
         finally:
             await self._let_go(heartbeat)
@@ -268,7 +268,7 @@ class ClaimLoop:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def outlast(step: Callable[[], Awaitable[None]], name: str) -> None:
+async def retry_on_storage_error(step: Callable[[], Awaitable[None]], name: str) -> None:
     """Run `step`, and retry it as long as the storage fails. Each failure is logged under `name`."""
     while True:
         try:

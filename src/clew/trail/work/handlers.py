@@ -19,7 +19,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.claims import ClaimLoop, Refused, is_meant, outlast
+from clew.trail.work.claims import ClaimLoop, Refused, is_meant, retry_on_storage_error
 
 HandlerFunction = Callable[[Event, Any], Awaitable[Sequence[Draft] | None]]
 """Takes one event and the `deps` of the worker, and returns the breadcrumbs to write."""
@@ -184,7 +184,7 @@ class Worker:
     async def _serve(self, handler: Handler, loop: ClaimLoop) -> None:
         self._serving += 1
         while not self._is_draining:
-            await outlast(lambda: self._register(handler), handler.name)
+            await retry_on_storage_error(lambda: self._register(handler), handler.name)
             with contextlib.suppress(NotFound):  # the consumer was unregistered: it begins anew
                 await loop.run()
         self._serving -= 1

@@ -61,7 +61,7 @@ class Tail:
             self.head = events[-1].seq
         return is_whole
 
-    def may_bring(self, after: int, head: int, selector: Selector) -> bool:
+    def may_match_new_events(self, after: int, head: int, selector: Selector) -> bool:
         """Whether an event after `after` and up to `head`, the head of the log, may match the selector."""
         with self._lock:
             if head != self.head or head - after > len(self._events):

@@ -8,7 +8,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from clew.access import OWN_CONSUMERS, SIGNS_OF_LIFE
+from clew.access import HEARTBEAT_CONSUMERS, OWN_CONSUMERS
 from clew.adapters.rest.operation import EmptyReply, RestAnswer, RestCall, RestOperation, reply
 from clew.errors import AccessDenied, AlreadyExists, NotFound
 from clew.trail.model.event import Consumer, ConsumerState, DeadLetter
@@ -33,7 +33,9 @@ class DeadLetterQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_subscriptions(call: RestCall) -> RestAnswer:
     found = await call.trail.deliveries.consumers(by=call.by)
-    return reply(SubscriptionList(items=[each for each in found if not each.consumer.name.startswith(SIGNS_OF_LIFE)]))
+    return reply(
+        SubscriptionList(items=[each for each in found if not each.consumer.name.startswith(HEARTBEAT_CONSUMERS)])
+    )
 
 
 async def subscribe(call: RestCall) -> RestAnswer:

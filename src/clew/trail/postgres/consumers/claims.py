@@ -62,7 +62,7 @@ def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock)
     if standing.is_idle(writing.now):
         return Claimed([], standing.stored, False, standing.next_due)
     scan = _scan(writing, standing, request)
-    if standing.has_news and not is_alone:
+    if standing.has_new_consent and not is_alone:
         writing.begin_again()  # others need not wait for these locks until the claims are known here
     claims = _claim_due(writing, standing.stored, request, clock, is_alone=is_alone)
     due = None if claims else standing.next_due
@@ -88,7 +88,7 @@ def _scan(writing: WriteTransaction, standing: QueueStanding, request: ClaimRequ
     """Add the events that the consumer wants from the next part of the log to their lanes, and move its cursor. If
     another worker has moved the cursor since `look_at`, this changes nothing."""
     stored = standing.stored
-    if not standing.has_news:
+    if not standing.has_new_consent:
         return LogScan(False, lambda: False)
     damaged: list[tuple[Event, str]] = []
 

@@ -122,10 +122,10 @@ class QueueStanding(NamedTuple):
 
     def is_idle(self, now: int) -> bool:
         """Whether there is nothing to claim and nothing to read."""
-        return not self.has_news and (self.next_due is None or self.next_due > now)
+        return not self.has_new_consent and (self.next_due is None or self.next_due > now)
 
     @property
-    def has_news(self) -> bool:
+    def has_new_consent(self) -> bool:
         """Whether the log has events that the consumer has not read."""
         return self.upto > self.stored.cursor
 

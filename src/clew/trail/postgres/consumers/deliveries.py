@@ -151,7 +151,7 @@ class PostgresDeliveries:
         while True:
             if self.news.is_freed_since(cid, moment):
                 return True
-            is_meant, seen = await self.news.may_bring(seen, selector)
+            is_meant, seen = await self.news.may_match_new_events(seen, selector)
             if is_meant or seen - found.stored.cursor > FAR:
                 return True
             now = loop.time()
@@ -181,7 +181,7 @@ class PostgresDeliveries:
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await self._see_through(self._give_back(request, writing))
+            await self._run_to_completion(self._give_back(request, writing))
             raise
 
     async def _give_back(self, request: ClaimRequest, coming: Awaitable[Claimed]) -> None:
@@ -191,7 +191,7 @@ class PostgresDeliveries:
                 with contextlib.suppress(ClewError):
                     await self.release(claim, by=request.by)
 
-    async def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_to_completion(self, work: Coroutine[Any, Any, None]) -> None:
         """Await `work`. If the wait is cancelled again, `work` still runs to its end."""
         task = asyncio.create_task(work)
         self._under_way.add(task)

@@ -48,7 +48,7 @@ class ConsumerNews:
         """Whether an event of a consumer was released after `moment`."""
         return self._freed.get(cid, 0) > moment
 
-    async def may_bring(self, after: int, selector: Selector) -> tuple[bool, int]:
+    async def may_match_new_events(self, after: int, selector: Selector) -> tuple[bool, int]:
         """Whether an event after `after` may match a selector, and the last event for which this was checked."""
         head = self._engine.wakeups.head
         if head <= after:
@@ -56,7 +56,7 @@ class ConsumerNews:
         if self._tail.head < head:
             await self._read()
         upto = max(head, self._tail.head)  # once: commits of this process move it at any time
-        return self._tail.may_bring(after, upto, selector), upto
+        return self._tail.may_match_new_events(after, upto, selector), upto
 
     async def _read(self) -> None:
         """Read the new events. Concurrent calls wait for the same query."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from clew.access import SIGNS_OF_LIFE
+from clew.access import HEARTBEAT_CONSUMERS
 from clew.trail.postgres.connection.migration import PRESENT, migration_steps
 from clew.trail.postgres.connection.server import POOL_SIZE
 from clew.trail.postgres.transactions import ReadTransaction
@@ -122,7 +122,7 @@ def _consumers(reading: ReadTransaction) -> EngineFinding:
         " AND d.state IN (0, 3)), count(*) OVER () FROM consumers c, log l"
         " WHERE NOT EXISTS (SELECT 1 FROM unnest(%s::text[]) AS sign WHERE starts_with(c.name, sign))"
         " ORDER BY 3 DESC, 2, 1 LIMIT 1",
-        (list(SIGNS_OF_LIFE),),
+        (list(HEARTBEAT_CONSUMERS),),
     )
     if not rows:
         return EngineFinding(name="consumers", what="none yet")

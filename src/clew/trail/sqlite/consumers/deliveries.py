@@ -178,7 +178,7 @@ class SqliteDeliveries:
                 await _until(order.done, end, min(max(pause, SHORTEST_WAIT), longest))
         except BaseException:
             if not self._orders.take(order):
-                await self._see_through(self._give_back(order, order.outcome()))
+                await self._run_to_completion(self._give_back(order, order.outcome()))
             raise
         return None if pause <= 0.0 and not order.claims else order.claims
 
@@ -200,7 +200,7 @@ class SqliteDeliveries:
     def _look(self, connection: Sql, order: Order) -> None:
         stored, head, due = read_standing(connection, order.consumer, order.by, self._engine.now())
         order.stored, order.due = stored, due
-        if not self._log.may_bring(self._claiming.position(stored), head, stored.consumer.selector):
+        if not self._log.may_match_new_events(self._claiming.position(stored), head, stored.consumer.selector):
             self._claiming.note_passed(stored, head)
         if head > self._claiming.position(stored) or head - stored.cursor > FAR:
             order.due = 0
@@ -230,7 +230,7 @@ class SqliteDeliveries:
         try:
             return await asyncio.shield(writing)
         except asyncio.CancelledError:
-            await self._see_through(self._give_back(order, writing))
+            await self._run_to_completion(self._give_back(order, writing))
             raise
 
     async def _give_back(self, order: Order, coming: Awaitable[list[Claim]]) -> None:
@@ -240,7 +240,7 @@ class SqliteDeliveries:
                 with contextlib.suppress(ClewError):
                     await self.release(claim, by=order.by)
 
-    async def _see_through(self, work: Coroutine[Any, Any, None]) -> None:
+    async def _run_to_completion(self, work: Coroutine[Any, Any, None]) -> None:
         """Await `work`. If the wait is cancelled again, `work` still runs to its end."""
         task = asyncio.create_task(work)
         self._under_way.add(task)

@@ -17,7 +17,7 @@ from clew.trail.search.columns import Columns
 from clew.trail.search.ranking import Ints
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.index.postings import TermPostings
-from clew.trail.sqlite.index.terms import TermsBook
+from clew.trail.sqlite.index.terms import TermStore
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 
@@ -39,7 +39,7 @@ class Index:
     def __init__(self, engine: Engine, audiences: Audiences) -> None:
         self._engine = engine
         self._folder = engine.path.with_name(engine.path.name + "-index")
-        self._terms = TermsBook(engine, audiences)
+        self._terms = TermStore(engine, audiences)
         self.columns = Columns()
         self.seq = -1
         self.changes = 0

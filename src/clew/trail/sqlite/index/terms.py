@@ -20,7 +20,7 @@ STORE_AT = 256
 TEXTS = "SELECT rid, version, audience, schema_name, title, context, llm_hints FROM breadcrumbs"
 
 
-class TermsBook:
+class TermStore:
     """Adds missing terms to rows (rid, audience, expires_at, terms, vector)."""
 
     def __init__(self, engine: Engine, audiences: Audiences) -> None:

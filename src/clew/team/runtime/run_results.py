@@ -20,7 +20,7 @@ from clew.agents.conversations.sessions import sent_message
 from clew.agents.runs.requests import author_of
 from clew.clock import Clock
 from clew.errors import ClewError, InvalidInput, NotFound
-from clew.team.guide import passed_draft
+from clew.team.guide import checked_message_draft
 from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ORCHESTRATOR, RUNTIME, MessageType
@@ -47,8 +47,8 @@ _CAUSES: dict[str, Literal["budget", "model"]] = {"budget": "budget", "error": "
 _log = logging.getLogger(__name__)
 
 
-class TeamBridges:
-    """The bridges of one owner."""
+class RunResultForwarder:
+    """The handlers of one owner."""
 
     def __init__(self, trail: Trail, conversations: Conversations, clock: Clock, *, by: Principal) -> None:
         self._trail = trail
@@ -205,7 +205,7 @@ class TeamBridges:
             payload=msgspec.to_builtins(payload),
             timestamp=self._clock.now(),
         )
-        return passed_draft(message, key=f"team/{key}")
+        return checked_message_draft(message, key=f"team/{key}")
 
 
 def _handler(name: str, selector: Selector, function: HandlerFunction) -> Handler:
