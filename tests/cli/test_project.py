@@ -81,12 +81,12 @@ def test_an_older_ignore_file_gets_what_it_lacks_once_when_the_folder_is_opened(
     clew("trail", "ls")
     mended = (folder / ".gitignore").read_text()
     assert mended.startswith(f"{OLDER}mine\n")
-    assert "/code.db*" in mended.splitlines()
+    assert "/*.db*" in mended.splitlines()
     clew("trail", "ls")
     assert (folder / ".gitignore").read_text() == mended
 
 
-SECRETS = ("trail.db", "code.db", "keys/private.pem", "credential")
+SECRETS = ("trail.db", "code.db", "monday.db", "monday.db.key", "keys/private.pem", "credential")
 
 
 def untracked(project: Path) -> set[str]:

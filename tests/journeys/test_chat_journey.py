@@ -234,7 +234,7 @@ async def test_without_a_model_the_answer_says_how_to_add_one_and_what_is_known(
     async with serving(tmp_path / ".clew", script=None) as place:
         answer = await place.say("how is a kettle mended")
         assert (answer["status"], answer["session"]) == ("without_model", None)
-        assert "models.default" in answer["reason"]
+        assert "[models]" in answer["reason"]
         assert "README.md:1" in answer["text"]
         assert (await place.http.get("/sessions")).json() == {"items": []}
 

@@ -116,7 +116,7 @@ def test_with_no_model_at_all_one_line_says_how_to_add_one(tmp_path: Path) -> No
         open_models(Config(folder=tmp_path), {}).resolve("default")
     assert told.value.kind == "config"
     assert str(told.value).startswith("no model is configured. Set ANTHROPIC_API_KEY, OPENAI_API_KEY or")
-    assert 'models.default = "ollama:qwen3"' in str(told.value)
+    assert 'below [models] in .clew/config.toml: default = "ollama:qwen3"' in str(told.value)
     assert str(told.value).isprintable()
 
 

@@ -215,7 +215,13 @@ class Config(_Section, frozen=True, kw_only=True):
 
     @property
     def trail_url(self) -> str:
-        return self.trail or f"sqlite://{self.folder / 'trail.db'}"
+        """The address of the trail. A path is that of a file; one in config.toml begins at the project's folder."""
+        if not self.trail:
+            return f"sqlite://{self.folder / 'trail.db'}"
+        scheme, colon, place = self.trail.rpartition("://")
+        if scheme not in ("", "sqlite") or place == ":memory:" or (not colon and not place.endswith(".db")):
+            return self.trail
+        return f"sqlite://{self.folder.parent / place if 'trail' in self.from_file else place}"
 
     @property
     def trail_file(self) -> Path | None:

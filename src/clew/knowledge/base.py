@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from clew.errors import ClewError, NotFound
 from clew.knowledge.answering.finder import SourceFinder
 from clew.knowledge.answering.history import HistoryHandler
 from clew.knowledge.answering.notes import Notes
-from clew.knowledge.answering.question import parse_question, refers_back, with_subject
+from clew.knowledge.answering.question import IS_QUESTION, parse_question, refers_back, with_subject
 from clew.knowledge.answering.resolver import MAX_QUESTION, MODEL_SECONDS, Resolver
 from clew.knowledge.code.files import is_changelog
 from clew.knowledge.code.graph import CodeGraph, open_code
@@ -37,7 +36,6 @@ from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import ScoredNode, as_text
 from clew.knowledge.project.facts import ProjectFacts
 from clew.knowledge.search_domains import SearchDomains
-from clew.lazy_pattern import lazy_pattern
 from clew.llm.requests import Model
 from clew.trail.bulk import drop_selected
 from clew.trail.model.selector import ContextMatch, Selector
@@ -68,11 +66,6 @@ LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS, MAX_SWEPT = 3_600.0, 1_000
 """The time between two removals of expired records, and how many of a kind one of them removes."""
 
-_ASKS = lazy_pattern(
-    r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
-    r"|explain|describe|show|find|locate|list|tell)\b",
-    re.IGNORECASE,
-)
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -194,7 +187,7 @@ class Knowledge:
         except ClewError as error:
             _log.info("a question was not answered: %s", error)
             return Known()
-        notes = found.notes if found.items or _ASKS.search(question) else ()
+        notes = found.notes if found.items or IS_QUESTION.search(question) else ()
         partial = [PARTIAL] if self.is_partial else []
         return Known(items=found.items, notes=[*notes, *withheld, *partial], text=found.text, more=found.more)
 

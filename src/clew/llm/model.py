@@ -23,8 +23,8 @@ ROLES = ("default", "fast", "strong", "coding")
 EVERY = "*"
 """In `with_model`, matches any name."""
 HOW_TO_ADD = (
-    "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model in .clew/config.toml: "
-    'models.default = "ollama:qwen3"'
+    "Set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY, or name a model below [models] in .clew/config.toml: "
+    'default = "ollama:qwen3"'
 )
 
 

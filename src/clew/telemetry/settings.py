@@ -13,6 +13,7 @@ _PREFIX = "OTEL_EXPORTER_OTLP_"
 PROTOCOL = "http/protobuf"
 _NAME, _VALUE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+"), re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
 """What HTTP allows in a header."""
+_FRAMING = frozenset(("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding"))
 _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
 
@@ -45,6 +46,11 @@ class TelemetrySettings:
         if given is not None:
             return given.is_sampled
         return int(trace_id[16:], 16) < self.ratio * 2**64
+
+
+def _is_usable(name: str, value: str) -> bool:
+    """Whether a header may be sent, and is not one that the HTTP client sets itself."""
+    return bool(_NAME.fullmatch(name) and _VALUE.fullmatch(value)) and name not in _FRAMING
 
 
 def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
@@ -111,9 +117,9 @@ class _VariableReader:
     def headers(self, name: str) -> dict[str, str]:
         """The pairs of a list that HTTP can carry, with their names in small letters."""
         found = {key.lower(): value for key, value in self.pairs(name).items()}
-        usable = {key: value for key, value in found.items() if _NAME.fullmatch(key) and _VALUE.fullmatch(value)}
+        usable = {key: value for key, value in found.items() if _is_usable(key, value)}
         if len(usable) < len(found):
-            self.problems.append(f"{name} has a header that HTTP does not allow, which is left out")
+            self.problems.append(f"{name} has a header that cannot be sent, which is left out")
         return usable
 
     def address(self, signal: str, path: str) -> str:

@@ -22,12 +22,12 @@ def test_without_a_model_one_line_says_how_to_add_one_and_the_catalog_answers(
     new, told_how = result.err.splitlines()
     assert new.startswith("A new trail: ")
     assert "without a model: no model is configured" in told_how
-    assert "models.default" in told_how
+    assert "[models]" in told_how
     assert result.out.startswith("README.md:1  ")
     assert result.out == clew("ask", "how is a kettle mended").out
     assert "Nothing here is close to that question" in clew("chat", "zzyzx qwrtp").out
     told = clew("chat", "how is a kettle mended", "--json").json
-    assert (told["type"], "models.default" in told["reason"]) == ("without_model", True)
+    assert (told["type"], "[models]" in told["reason"]) == ("without_model", True)
     assert "README.md:1" in told["text"]
 
 

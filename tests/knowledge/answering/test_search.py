@@ -49,7 +49,13 @@ async def test_the_first_citation_is_the_definition_file_section_or_passage(
 
 @pytest.mark.req("BEY-13")
 @pytest.mark.parametrize(
-    "question", ['where does "cannot read the spool" come from', "who raises 'cannot read the spool'?"]
+    "question",
+    [
+        'where does "cannot read the spool" come from',
+        "who raises 'cannot read the spool'?",
+        "where does “cannot read the spool” come from",
+        "OSError: cannot read the spool",
+    ],
 )
 async def test_a_quoted_message_is_found_where_it_is_written(tmp_path: Path, question: str) -> None:
     near = 'def read_the_spool(path: str) -> str:\n    """Read the spool. It cannot fail."""\n    return path\n'

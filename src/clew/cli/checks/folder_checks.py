@@ -86,7 +86,7 @@ def check_isolation(found: Isolation | SandboxUnavailable, chosen: str = "auto")
             "isolation", f"{what}; limits: {limits}", better if is_chosen else f"{better}, which has no such limits"
         )
     if "javascript" not in found.languages:
-        return remark("isolation", f"{what}; no JavaScript", "Install Deno: pip install clew[deno]")
+        return remark("isolation", f"{what}; no JavaScript", "Install Deno, or Clew with its extra deno")
     return ok("isolation", what)
 
 

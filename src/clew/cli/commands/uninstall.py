@@ -27,7 +27,13 @@ from clew.errors import InvalidInput, ReadOnly
 from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, user_file
 
-OWN_FILES = (*MACHINE_ONLY, ".gitignore", SCHEMA, *SOCKET_FILES)
+OTHER_TRAILS = "*.db*"
+"""Trails and their copies: only the trail of the folder is removed."""
+OWN_FILES = (
+    *("trail.db*", "code.db*", ".gitignore", SCHEMA),
+    *(each for each in MACHINE_ONLY if each != OTHER_TRAILS),
+    *SOCKET_FILES,
+)
 MAX_SHOWN = 8
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from clew.knowledge.answering.question import (
     ASKING,
     CHANGED,
+    IS_QUESTION,
     QUANTITY,
     ParsedQuestion,
     QuestionKind,
@@ -53,6 +54,8 @@ MAX_WITH_WORD, MAX_WITH_BOTH, WHOLE = 2_000, 200, 0.99
 """Passages with a part of a name and with both parts that are looked at, and the cover of a passage that has both."""
 MAX_QUOTED, MAX_QUOTED_PLACES = 2, 60
 """Quotations that are looked for, and passages with all words of each that are read."""
+PASTED_WORDS = 4
+"""A text with fewer words that asks nothing is searched like a question."""
 EVERYWHERE = Shares(test=1.0, aside=1.0, text=1.0, changelog=1.0)
 _BEFORE_VERB_WORDS = """
     i you we they he she it who what which that to will would can could should may might must do does did not be been
@@ -67,6 +70,7 @@ _NUMBER = lazy_pattern(r"(?<![\w.])\d")
 _QUOTED_WORD = r"(?:(?!(?P=quote)(?!\w))\S){1,60}"
 _QUOTED = lazy_pattern(rf"(?<!\w)(?P<quote>[\"'`])(?P<text>{_QUOTED_WORD}(?: {_QUOTED_WORD}){{1,20}})(?P=quote)(?!\w)")
 """A quotation of several words, such as a message."""
+_PLAIN_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"'))
 _NUMBERED = lazy_pattern(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\.\w)")
 """A word and a number that are one name, such as HTTP/3 or SHA-256. The index has its parts."""
 
@@ -120,17 +124,26 @@ async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
 async def _find_quoted(
     code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit], shares: Shares
 ) -> list[PassageHit]:
-    """The passages with a text of several words that the question quotes: among the hits of the question and those with
-    all words of the text, best first."""
-    found = []
-    for each in islice(_QUOTED.finditer(question.text), MAX_QUOTED):
-        phrase = " ".join(each["text"].split()).lower()
+    """The passages with a text of several words that the question quotes, or that stands in place of a question: among
+    the hits of the question and those with all words of the text, best first."""
+    found: list[PassageHit] = []
+    for phrase in map(str.lower, _quotations(question.text)):
         with_words = await code.passages(content_words(phrase), shares=shares, limit=MAX_WITH_WORD)
         possible = [*[hit for hit in with_words if hit.cover >= WHOLE][:MAX_QUOTED_PLACES], *hits]
         excerpts = await code.excerpts([hit.place for hit in possible])
         texts = (" ".join("\n".join(excerpt.lines).split()).lower() for excerpt in excerpts)
         found += [hit for hit, text in zip(possible, texts, strict=True) if phrase in text]
     return found
+
+
+def _quotations(text: str) -> list[str]:
+    """The quoted texts of a question. A longer text that asks nothing is one itself, also without the name before its
+    first colon, which may be that of an error."""
+    plain = text.translate(_PLAIN_QUOTES)
+    quoted = [each["text"] for each in islice(_QUOTED.finditer(plain), MAX_QUOTED)]
+    if quoted or IS_QUESTION.search(text):
+        return quoted
+    return [each for each in (text, text.partition(": ")[2]) if len(each.split()) >= PASTED_WORDS]
 
 
 def _wanted(question: ParsedQuestion, hits: list[PassageHit]) -> list[PassageHit]:

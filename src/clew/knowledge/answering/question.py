@@ -111,6 +111,13 @@ ASKING = frozenset(_ASKING_WORDS.split())
 
 RelationName = Literal["calls", "imports", "extends", "uses", "tests"]
 
+IS_QUESTION = lazy_pattern(
+    r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
+    r"|explain|describe|show|find|locate|list|tell)\b",
+    re.IGNORECASE,
+)
+"""Begins or ends like a question or a request for information."""
+
 STEMS: dict[RelationName, str] = {
     "tests": r"tests?|tested|covers?|covering|covered|exercises?",
     "calls": (r"calls?|called|calling|callers?|callees?|invok\w+|call ?sites?|instantiat\w+|constructs|constructed"),

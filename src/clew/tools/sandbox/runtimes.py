@@ -67,7 +67,9 @@ def _python(program: Program, confinement: Confinement, grants: Grants, result_t
 def _deno(program: Program, confinement: Confinement, grants: Grants) -> RuntimeCommand:
     deno = find_deno()
     if deno is None:
-        raise ToolFailure("config", "this tool needs Deno, which is missing", hint="Install it: pip install clew[deno]")
+        raise ToolFailure(
+            "config", "this tool needs Deno, which is missing", hint="Install Deno, or Clew with its extra deno"
+        )
     marker = token_hex(16)
     is_typed = program.language == "typescript"
     call = {
