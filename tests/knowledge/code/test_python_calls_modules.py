@@ -101,6 +101,19 @@ def test_a_removed_file_is_called_by_nobody_and_may_come_back() -> None:
     assert [call.target for call in flow.calls("main.py")] == ["f"]
 
 
+def test_values_that_went_through_a_removed_file_are_forgotten_elsewhere() -> None:
+    flow = flow_of(
+        utils="found = {}\ndef export(f):\n    found['x'] = f\n    return f\n",
+        views="from utils import export\n@export\ndef about(): ...\n",
+        app="class App:\n    def read(self):\n        from utils import found\n        self.views = {}\n"
+        "        for name, f in found.items():\n            self.views[name] = f\n"
+        "    def run(self):\n        self.views['x']()\n",
+    )
+    assert [call.target for call in flow.calls("app.py")] == ["about"]
+    flow.update({}, ["utils.py"])
+    assert flow.calls("app.py") == []
+
+
 def test_a_function_that_comes_back_is_called_again() -> None:
     flow = flow_of(main="import lib\nlib.f(print)\ndef g(): ...\nlib.f(g)\n", lib="def f(x): x()\n")
     flow.update({"lib.py": summarize(b"")})

@@ -95,19 +95,21 @@ class PythonFlow:
     def update(self, changed: Mapping[str, FlowSummary], removed: Collection[str] = ()) -> set[str]:
         """Apply changes and return the files whose calls may differ.
 
-        A small program is solved from scratch. In a large one only the changed files and their importers are followed
-        again: other files keep values that a changed file no longer provides, until the program is solved from scratch
+        A small program is solved from scratch, and so is every program that lost a file: values that went through it
+        may be anywhere. After other changes of a large program only the changed files and their importers are followed
+        again. Other files keep values that a changed file no longer provides, until the program is solved from scratch
         after `MAX_UPDATES` changes.
         """
         self._updates += 1
+        has_lost = any(path in self._solver.files for path in removed)
         is_small = sum(file.summary.nodes for file in self._solver.files.values()) <= self._small
         for path in removed:
             self._modules.remove(path)
         for path in changed:
             self._modules.add(path)
-        if not is_small and self._updates < MAX_UPDATES:
-            bases = self._base_files({*changed, *removed})
-            return self._solver.reload(changed, set(removed)) | bases | self._base_files(changed)
+        if not is_small and not has_lost and self._updates < MAX_UPDATES:
+            bases = self._base_files(changed)
+            return self._solver.reload(changed) | bases | self._base_files(changed)
         self._updates = 0
         kept = {path: file.summary for path, file in self._solver.files.items() if path not in set(removed)}
         self._solver = self._solve({**kept, **changed})

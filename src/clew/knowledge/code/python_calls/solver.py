@@ -83,15 +83,15 @@ class Solver:
         """Load files and follow their values."""
         self._follow([self._enter(path, summary) for path, summary in summaries.items()])
 
-    def reload(self, changed: Mapping[str, FlowSummary], removed: Set[str]) -> set[str]:
+    def reload(self, changed: Mapping[str, FlowSummary]) -> set[str]:
         """Load changed files again, and return the files whose calls may differ.
 
         Other files keep the values that a changed file no longer provides.
         """
         counts = {number: len(edges) for number, edges in self.calls.edges.items()}
-        importers = self._importers_of({*changed, *removed})
-        again = {path: self.files[path].summary for path in sorted(self._outdated(changed.keys(), removed))}
-        old = [self.files[path] for path in (*again, *sorted(changed), *sorted(removed)) if path in self.files]
+        importers = self._importers_of(changed.keys())
+        again = {path: self.files[path].summary for path in sorted(self._outdated(changed.keys()))}
+        old = [self.files[path] for path in (*again, *sorted(changed)) if path in self.files]
         overfull = {name for file in old for name, node in file.named_variables() if node in self.heap.overfull}
         callers = {module for file in old for module in self._unload(file)}
         loaded = [self._enter(path, summary) for path, summary in {**again, **changed}.items()]
@@ -101,17 +101,17 @@ class Solver:
         self._connect_again(loaded, importers - again.keys())
         grown = {number for number, edges in self.calls.edges.items() if len(edges) != counts.get(number, 0)}
         touched = {file.path for number, file in self.by_number.items() if number in grown | callers}
-        return touched | {*changed, *removed, *importers, *again}
+        return touched | {*changed, *importers, *again}
 
     def _importers_of(self, paths: Set[str]) -> set[str]:
         return {importer for path in paths for importer in self._importers[path] if importer in self.files} - paths
 
-    def _outdated(self, changed: Set[str], removed: Set[str]) -> set[str]:
-        """Unchanged files to load again: they import a removed or formerly missing file, or `*` from a changed one."""
+    def _outdated(self, changed: Set[str]) -> set[str]:
+        """Unchanged files to load again: they import a formerly missing file, or `*` from a changed one."""
         words = {self.exports.modules.name(path).rpartition(".")[2] for path in changed - self.files.keys()}
         missing = {path for path, file in self.files.items() if any(_names_module(file, word) for word in words)}
         stars = {path for path in self._importers_of(changed) if self.exports.stars[path]}
-        return (missing | stars | self._importers_of(removed)) - changed - removed
+        return (missing | stars) - changed
 
     def _unload(self, file: LoadedFile) -> set[int]:
         """Take a file out of the program: its definitions are gone. Return the numbers of the files that call them."""
