@@ -47,7 +47,7 @@ def test_servers_are_taken_over_looked_at_used_and_forgotten(clew: Clew, folder:
     assert any("Clew itself" in each["reason"] for each in taken.json["skipped"])
     assert list(json.loads((folder / "mcp.json").read_text())["mcpServers"]) == ["notes"]
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert "trail.db" in (folder / ".gitignore").read_text()
+    assert "*.db*" in (folder / ".gitignore").read_text()
 
     (listed,) = clew("mcp", "ls", "--json").json
     assert (listed["id"], listed["known"], listed["tools"], listed["changed"]) == ("notes", True, 1, [])

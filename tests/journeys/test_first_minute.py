@@ -72,4 +72,4 @@ def test_a_new_folder_of_a_thousand_files_answers_with_its_sources(repository: P
     (source,) = clew(repository, "refresh", "--list")
     assert source["documents"] == FILES // 2  # files of code are read by their path
     assert (repository / ".clew" / "config.toml").exists()
-    assert "trail.db" in (repository / ".clew" / ".gitignore").read_text()
+    assert "*.db*" in (repository / ".clew" / ".gitignore").read_text()
