@@ -209,3 +209,26 @@ def test_a_folder_that_is_a_link_out_of_its_project_is_not_written(
     with pytest.raises(ReadOnly, match="leads out of"):
         prepare_folder(tmp_path / ".clew")
     assert list(target.iterdir()) == []
+
+
+def test_a_relative_trail_in_the_settings_begins_at_the_folder_of_the_project(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.mkdir(exist_ok=True)
+    (folder / "config.toml").write_text('trail = "sqlite://notes.db"\n')
+    assert clew("trust", "--yes").code == 0
+    below = folder.parent / "below"
+    below.mkdir()
+    for place, title in ((folder.parent, "one"), (below, "two")):
+        monkeypatch.chdir(place)
+        assert clew("trail", "put", "--title", title).code == 0
+    listed = clew("trail", "ls").out
+    assert "one" in listed
+    assert "two" in listed
+    assert [each.parent for each in folder.parent.rglob("notes.db")] == [folder.parent]
+
+
+def test_a_path_is_an_address_of_a_trail(clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CLEW_TRAIL", str(folder.parent / "moved.db"))
+    assert clew("trail", "put", "--title", "one").code == 0
+    assert (folder.parent / "moved.db").exists()
