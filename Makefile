@@ -106,7 +106,7 @@ bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated
 bench-idle: $(STAMP) ## memory of idle sessions and open event streams, and whether each stream gets its event
 	@$(BIN)/python benchmarks/idle.py $(ARGS)
 
-simulate-scale: $(STAMP) ## where the next bottleneck of PostgreSQL and workers is, by a simulation that first reproduces measured points
+simulate-scale: $(STAMP) ## where the next bottleneck of PostgreSQL and workers is, by a simulation that is first compared with measured points
 	@$(BIN)/python benchmarks/simulate_scale.py $(ARGS)
 
 reference: $(STAMP)     ## write docs/reference anew

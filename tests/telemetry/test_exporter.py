@@ -125,6 +125,7 @@ def test_metrics_that_nobody_takes_hold_back_no_spans() -> None:
             with connection:
                 add(span(1))
                 collector.until(lambda: collector.spans, "the span arrives")
+                assert len(collector.spans) == 1
 
 
 def test_an_address_without_metrics_is_told_of_once_while_spans_arrive(caplog: pytest.LogCaptureFixture) -> None:

@@ -49,7 +49,7 @@ def _is_server() -> bool:
 def _end(code: int) -> None:
     """End the process as the interpreter does, but without a destructor for each object in memory: everything durable
     was closed by the command."""
-    atexit._run_exitfuncs()
+    atexit._run_exitfuncs()  # `os._exit` runs no exit handlers, and there is no public way to run them
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # nobody reads on
             stream.flush()

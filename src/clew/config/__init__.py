@@ -1,7 +1,7 @@
 """The settings of a folder: one frozen `Config`, parsed once at each entry point. `docs/guides/configuration.md` is the
 guide."""
 
-from clew.config.folder import FOLDER, MACHINE_ONLY, check_own_files, find_folder, is_broad
+from clew.config.folder import CLEW_FILES, FOLDER, MACHINE_ONLY, check_own_files, find_folder, is_broad
 from clew.config.layers import read_config
 from clew.config.model import (
     CHOICES,
@@ -33,6 +33,7 @@ from clew.config.server_entry import ConfiguredServer
 
 __all__ = [
     "CHOICES",
+    "CLEW_FILES",
     "EXAMPLE",
     "FOLDER",
     "KEY_HINT",

@@ -9,9 +9,11 @@ from pathlib import Path
 from clew.files import refuse_links
 
 FOLDER = ".clew"
-MACHINE_ONLY = ("*.db*", "keys*", "credential*", "secrets*", "edits*", "large-folder")
-"""Patterns of files in the folder that belong to this machine only: trails, their copies and keys, derived and secret
-files. git ignores them, and no tool of an agent reads them."""
+CLEW_FILES = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*", "large-folder")
+"""Patterns of derived and secret files that Clew writes in the folder."""
+MACHINE_ONLY = ("*.db*", *CLEW_FILES)
+"""Patterns of files in the folder that belong to this machine only: those, and copies of trails with their keys. git
+ignores them, and no tool of an agent reads them."""
 _WRITTEN = (*MACHINE_ONLY, "*.lock")
 _TEMPORARY = ("/tmp", "/var/tmp") if os.name == "posix" else ()
 

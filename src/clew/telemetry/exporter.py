@@ -9,6 +9,7 @@ import os
 import socket
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from importlib import metadata
@@ -66,7 +67,7 @@ class OtlpExporter:
             sender.join(deadline - time.monotonic())
 
 
-class _Sender:
+class _Sender(ABC):
     """A thread that sends to one address, and leaves it alone for a while when it does not answer."""
 
     def __init__(self, settings: TelemetrySettings, url: str, every: float) -> None:
@@ -88,13 +89,13 @@ class _Sender:
     def join(self, seconds: float) -> None:
         self._thread.join(max(0.0, seconds))
 
+    @abstractmethod
     def _send_due(self, client: httpx2.Client) -> bool:
-        """Send what there is; False where it has to be sent again later."""
-        raise NotImplementedError
+        """Send the pending data; False if it must be sent again later."""
 
+    @abstractmethod
     def _waiting(self) -> str:
         """The end of a message: the data that waits while the address does not answer."""
-        raise NotImplementedError
 
     def _run(self) -> None:
         try:

@@ -21,19 +21,13 @@ from clew.cli.servers.clients import CLIENTS
 from clew.cli.servers.connect import remove_connections
 from clew.cli.servers.connection_log import ConnectionRecord, read_connections
 from clew.cli.terminal.output import agrees, can_ask, note, print_json, say
-from clew.config import FOLDER, MACHINE_ONLY
+from clew.config import CLEW_FILES, FOLDER
 from clew.config.descriptions import SCHEMA
 from clew.errors import InvalidInput, ReadOnly
 from clew.trail.ownership import MADE
 from clew.trust import Grant, Trust, user_file
 
-OTHER_TRAILS = "*.db*"
-"""Trails and their copies: only the trail of the folder is removed."""
-OWN_FILES = (
-    *("trail.db*", "code.db*", ".gitignore", SCHEMA),
-    *(each for each in MACHINE_ONLY if each != OTHER_TRAILS),
-    *SOCKET_FILES,
-)
+OWN_FILES = (*CLEW_FILES, ".gitignore", SCHEMA, *SOCKET_FILES)
 MAX_SHOWN = 8
 
 
