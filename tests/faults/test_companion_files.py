@@ -104,7 +104,7 @@ async def test_the_shared_memory_file_is_never_needed(folder: Path, shm: str) ->
 
 @pytest.mark.parametrize("index", ["gone", "noise", "empty files", "a file"])
 async def test_the_search_index_is_never_needed(folder: Path, index: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.trail.sqlite.index.search_index.PENDING", 1)  # so few records go there too
+    monkeypatch.setattr("clew.trail.search.search_index.PENDING", 1)  # so few records go there too
     notes = await make_trail(folder)
     place = folder / "trail.db-index"
     trail = await open_at(folder)

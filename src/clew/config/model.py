@@ -38,6 +38,12 @@ class BusConfig(_Section, frozen=True, kw_only=True):
     ca: str = ""
 
 
+class SearchConfig(_Section, frozen=True, kw_only=True):
+    """Search on a trail that is on PostgreSQL. `memory_mb` is how many megabytes of records a process may hold."""
+
+    memory_mb: int = 2_000
+
+
 class HygieneConfig(_Section, frozen=True, kw_only=True):
     """The sweeper: how often it runs, and after how many days an unseen agent is idle."""
 
@@ -197,6 +203,7 @@ class Config(_Section, frozen=True, kw_only=True):
     production: bool = False
     server: ServerConfig = ServerConfig()
     bus: BusConfig = BusConfig()
+    search: SearchConfig = SearchConfig()
     hygiene: HygieneConfig = HygieneConfig()
     webhooks: WebhookConfig = WebhookConfig()
     catalog: CatalogConfig = CatalogConfig()
@@ -251,6 +258,7 @@ LIMITS: dict[str, tuple[float, float]] = {
     "server.queue": (1, 10_000_000),
     "server.token_minutes": (1, 527_040),
     "catalog.max_files": (1, 100_000_000),
+    "search.memory_mb": (0, 10_000_000),
     "hygiene.every_seconds": (0.001, 31_622_400),
     "hygiene.idle_days": (0, 36_600),
     "webhooks.timeout_seconds": (0.001, 3_600),

@@ -17,13 +17,22 @@ if TYPE_CHECKING:
 
 __all__ = ["open_replica", "open_trail"]
 
+SEARCH_MEMORY = 2_000_000_000
+"""Bytes of records that a process may hold in memory to search a trail on a server."""
+
 
 async def open_trail(
-    url: str, clock: Clock | None = None, embedder: Embedder | None = None, *, queue_limit: int = 10_000
+    url: str,
+    clock: Clock | None = None,
+    embedder: Embedder | None = None,
+    *,
+    queue_limit: int = 10_000,
+    search_memory: int = SEARCH_MEMORY,
 ) -> Trail:
     """Open a trail by its address: `sqlite://PATH`, `sqlite://:memory:` for one that leaves nothing behind, or
     `postgresql://ROLE@HOST/DATABASE`, which needs the extra `postgres`.
 
+    A trail on a server is searched by queries if its records take more than `search_memory` bytes of this process.
     Without an embedder breadcrumbs get no vectors unless the caller brings them. Raises ConfigError for an unknown
     address, Corrupted for a damaged file, ReadOnly if the trail cannot be written, and StorageError if the server
     cannot be reached or used.
@@ -36,7 +45,9 @@ async def open_trail(
             place = None if path == ":memory:" else Path(path)
             return SqliteTrail(place, clock or SystemClock(), embedder, queue_limit=queue_limit)
         case ["postgresql" | "postgres", _]:
-            return await asyncio.to_thread(_open_postgres, url, clock or SystemClock(), embedder, queue_limit)
+            return await asyncio.to_thread(
+                _open_postgres, url, clock or SystemClock(), embedder, queue_limit, search_memory
+            )
         case _:
             raise _unknown(url)
 
@@ -61,10 +72,10 @@ def open_replica(url: str, access: Access) -> Replica:
             raise _unknown(url)
 
 
-def _open_postgres(url: str, clock: Clock, embedder: Embedder | None, queue_limit: int) -> Trail:
+def _open_postgres(url: str, clock: Clock, embedder: Embedder | None, queue_limit: int, search_memory: int) -> Trail:
     with _needing_psycopg():
         from clew.trail.postgres import PostgresTrail
-    return PostgresTrail(url, clock, embedder, queue_limit=queue_limit)
+    return PostgresTrail(url, clock, embedder, queue_limit=queue_limit, search_memory=search_memory)
 
 
 @contextmanager

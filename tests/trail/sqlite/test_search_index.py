@@ -14,8 +14,8 @@ from clew.access import Principal
 from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.query import SearchRequest
-from clew.trail.sqlite.index.postings import TermPostings
-from clew.trail.sqlite.index.search_index import PENDING, Index
+from clew.trail.search.postings import TermPostings
+from clew.trail.search.search_index import PENDING, Index
 from clew.trail.sqlite.trail import SqliteTrail
 from clew.trail.store import Trail
 

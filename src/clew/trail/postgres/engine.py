@@ -82,6 +82,11 @@ class PostgresEngine:
         self._refuse_closed()
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._retry, self._read, work, by)
 
+    def read_now(self, work: Callable[[ReadTransaction], T], *, by: Principal | None) -> T:
+        """As `read`, for a thread that may block."""
+        found: T = self._retry(self._read, work, by)
+        return found
+
     async def read_head(self) -> int:
         """The number of the newest event, 0 at the beginning."""
         self._refuse_closed()

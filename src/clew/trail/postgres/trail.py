@@ -18,16 +18,25 @@ from clew.trail.postgres.secrets import PostgresSecrets
 from clew.trail.store import Embedder
 
 if TYPE_CHECKING:
-    from clew.trail.postgres.search import PostgresSearch
+    from clew.trail.postgres.search.search import PostgresSearch
 
 
 class PostgresTrail:
     """See `clew.trail.store.Trail`."""
 
-    def __init__(self, url: str, clock: Clock, embedder: Embedder | None = None, *, queue_limit: int = 10_000) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: Clock,
+        embedder: Embedder | None = None,
+        *,
+        queue_limit: int,
+        search_memory: int,
+    ) -> None:
         """Connect and bring the database to the newest schema. Blocks for as long as that takes."""
         self._engine = PostgresEngine(url, clock, queue_limit=queue_limit)
         self._embedder = embedder
+        self._search_memory = search_memory
         self.log = PostgresLog(self._engine)
         self.records = PostgresRecords(self._engine, clock, embedder)
         self.deliveries = PostgresDeliveries(self._engine, self.records, clock)
@@ -39,9 +48,9 @@ class PostgresTrail:
     @cached_property
     def index(self) -> PostgresSearch:
         # numpy takes longer to import than a short command takes to run
-        from clew.trail.postgres.search import PostgresSearch
+        from clew.trail.postgres.search.search import PostgresSearch
 
-        return PostgresSearch(self._engine, self._embedder, self.records.space)
+        return PostgresSearch(self._engine, self._embedder, self.records.space, memory=self._search_memory)
 
     async def close(self) -> None:
         await asyncio.to_thread(self._engine.close)

@@ -23,6 +23,8 @@ SPARSE_FROM = 4_096
 """With fewer slots, the columns never count as sparse."""
 RARITY_BITS = 22
 RARITY_BUCKETS = 1 << RARITY_BITS
+RECORD_BYTES, WORD_BYTES = 80, 6
+"""The memory of a record beside its terms and its vector, and that of each word of its terms, with the postings."""
 COLUMNS = (
     ("rid", np.int64),
     ("audience", np.int32),
@@ -33,6 +35,8 @@ COLUMNS = (
 )
 
 Bools = npt.NDArray[np.bool_]
+IndexRow = tuple[int, int, int | None, bytes, bytes | None]
+"""A record as the columns take it: row id, audience, expiry, packed terms, vector."""
 
 
 class Columns:
@@ -69,8 +73,8 @@ class Columns:
         self._reserve(records + records // 16 + 1_024)
         self._reserve_heap(self.heap_size + words + words // 16)
 
-    def put(self, rows: Sequence[tuple[int, int, int | None, bytes, bytes | None]]) -> Ints:
-        """Add or replace records given as (rid, audience, expires_at, terms, vector). Returns their slots."""
+    def put(self, rows: Sequence[IndexRow]) -> Ints:
+        """Add or replace records. Returns their slots."""
         if not rows:
             return np.zeros(0, np.int64)
         rids = np.fromiter((row[0] for row in rows), np.int64, len(rows))
@@ -193,12 +197,23 @@ class Columns:
         placed: Ints = found[found != NONE]
         return placed
 
+    def rids(self) -> list[int]:
+        """The row ids of all records."""
+        found: list[int] = self.rid[: self.size][self.rid[: self.size] >= 0].tolist()
+        return found
+
     @property
     def is_sparse(self) -> bool:
         """Whether most slots belong to records that were changed or deleted. Loading all records again frees these
         slots."""
         live = sum(number for number, _ in self._totals.values())
         return self.size > SPARSE_FROM and self.size > 2 * live
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the columns take, in bytes."""
+        arrays = (*(getattr(self, name) for name, _ in COLUMNS), self.heap, self.vectors, self.signs)
+        return int(sum(each.nbytes for each in (*arrays, self._slot_of, self._slot_of_row)))
 
     def has_vector(self, slots: Ints) -> Bools:
         """For each slot whether its record has a vector."""
@@ -232,6 +247,11 @@ class Columns:
         """For each record its term ids as one text for the inverted index, repeated up to four times. Another thread
         may consume the iterator while this one adds records, because the data that it reads is never overwritten."""
         return _texts(self.heap, self.at[slots])
+
+
+def estimate_bytes(records: int, words: int, dimension: int) -> int:
+    """About the memory of so many records with vectors of this dimension, whose terms have so many 32-bit words."""
+    return records * (RECORD_BYTES + 4 * dimension + dimension // 8) + words * WORD_BYTES
 
 
 def bucket_of(ids: Any, audiences: Any) -> Any:

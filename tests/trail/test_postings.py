@@ -16,7 +16,7 @@ from clew.access import Principal
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.query import SearchRequest
-from clew.trail.sqlite.index.postings import TermPostings
+from clew.trail.search.postings import TermPostings
 from clew.trail.store import Trail
 
 # -- the index alone --------------------------------------------------------------------------------------

@@ -42,10 +42,11 @@ class _View(NamedTuple):
 class TermPostings:
     """Terms to row ids. `seq` is the event up to which the index is complete."""
 
-    def __init__(self, folder: Path, trail_id: str, mark_of: Callable[[int], str]) -> None:
-        """`mark_of` returns a mark of an event, given its number. The event with the same number on another or a
-        restored trail has another mark."""
-        self._folder = folder
+    def __init__(self, folder: Path | None, trail_id: str, mark_of: Callable[[int], str]) -> None:
+        """Without a folder the index is in memory. `mark_of` returns a mark of an event, given its number. The event
+        with the same number on another or a restored trail has another mark."""
+        self._in_memory = folder is None
+        self._folder = folder or Path()
         self._trail_id = trail_id
         self._mark_of = mark_of
         builder = tantivy.SchemaBuilder()
@@ -60,18 +61,23 @@ class TermPostings:
         """Open the index, or create an empty one if it is missing, damaged or another trail's. Only one process at a
         time creates it; a process that waited for this opens the result. If the folder is a link, the index stays in
         memory."""
+        if self._in_memory:
+            return self._open_in_memory()
         if self._folder.is_symlink():
-            return self._open_in_memory("it is a link")
+            return self._keep_in_memory("it is a link")
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             return self._open_noted()
         try:
             with locked(self._folder):
                 return self._open_or_begin()
         except (OSError, ValueError) as error:
-            return self._open_in_memory(error)
+            return self._keep_in_memory(error)
 
-    def _open_in_memory(self, reason: object) -> int:
+    def _keep_in_memory(self, reason: object) -> int:
         log.warning("the search index stays in memory, its folder cannot be written: %s", reason)
+        return self._open_in_memory()
+
+    def _open_in_memory(self) -> int:
         self._index, self._is_kept = tantivy.Index(self._schema), False
         self._look_again()
         return 0

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from clew.access import Principal
 from clew.trail.model.query import SearchRequest
-from clew.trail.model.selector import EVERYTHING, matches_context
-from clew.trail.postgres.search_cache import Candidate
-from clew.trail.postgres.search_words import words_for
+from clew.trail.model.selector import EVERYTHING
+from clew.trail.postgres.search.record_cache import Candidate
+from clew.trail.postgres.search.source import is_meant
+from clew.trail.postgres.search.words import words_for
 from clew.trail.postgres.selector_sql import build_where, needs_content
 from clew.trail.postgres.transactions import ReadTransaction
 from clew.trail.search.ranking import Floats, Weighed, length_exponent
@@ -43,8 +43,6 @@ WALK = (
 """Settings for a walk through the graph. The walk continues until enough of the vectors that it meets pass the
 filter."""
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
-
 
 class CandidateQueries:
     """The parts of a search that the database answers."""
@@ -66,7 +64,7 @@ class CandidateQueries:
     def _read_passing(self) -> None:
         """Read the content of all records that pass the SQL conditions, and restrict the filter to those that match."""
         rows = self._reading.rows(f"SELECT b.rid, b.context FROM breadcrumbs b WHERE {self._where}", self._values)
-        passing = [rid for rid, context in rows if _is_meant(self._request, context)]
+        passing = [rid for rid, context in rows if is_meant(self._request.selector, context)]
         self._where += " AND b.rid = ANY (%(passing)s)"
         self._values["passing"] = passing
 
@@ -180,10 +178,3 @@ class CandidateQueries:
             f"SELECT b.rid, b.version FROM vectors v {self._passing('v')} WHERE v.audience = ANY (%(audiences)s)"
             f" AND {shown} ORDER BY v.vector::{kind} <=> %(query)s::{kind} LIMIT {wanted}"
         )
-
-
-def _is_meant(request: SearchRequest, context: str) -> bool:
-    try:
-        return matches_context(request.selector, _decode(context))
-    except msgspec.DecodeError:
-        return False  # a damaged record

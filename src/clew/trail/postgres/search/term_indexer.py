@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ import numpy as np
 from clew.errors import ClewError
 from clew.trail.postgres.definitions import PostgresDefinitions
 from clew.trail.postgres.engine import PostgresEngine
-from clew.trail.postgres.search_words import words_of
+from clew.trail.postgres.search.words import words_of
 from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.search.packing import pack_all
 from clew.trail.search.record_text import read_text
@@ -74,11 +74,19 @@ class TermIndexer:
         self._has_news = threading.Event()
         self._is_closed = threading.Event()
         self._thread: threading.Thread | None = None
+        self.on_indexed: list[Callable[[], None]] = []
+        """Called from the background thread when it has indexed new events."""
 
     async def catch_up(self) -> None:
         """Return when all that was written before the call is indexed."""
         self._keep_up()
         while await self._engine.write(self._take_on, by=None, durable=False):
+            pass
+
+    def catch_up_now(self) -> None:
+        """As `catch_up`, for a thread that may block."""
+        self._keep_up()
+        while self._engine.write_now(self._take_on, by=None):
             pass
 
     # -- in the background --------------------------------------------------------------------------------
@@ -107,6 +115,8 @@ class TermIndexer:
                     while self._engine.write_now(self._try_take_on, by=None) and not self._is_closed.is_set():
                         pass
                     known = head
+                for hear in self.on_indexed:
+                    hear()
 
     def _try_take_on(self, writing: WriteTransaction) -> bool:
         """As `_take_on`, but return False if another process is indexing."""

@@ -1,4 +1,4 @@
-"""The search index of a SQLite trail, kept up with it: columns in memory, postings beside the file.
+"""The search index of a trail, kept up with it: columns in memory, postings beside them.
 
 Both are derived. Call `sync` before a search: it reads the changes of all processes since the last call, as far as this
 search may find them. A thread writes to the postings what they lack.
@@ -10,40 +10,69 @@ import logging
 import os
 from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import islice
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
 
-from clew.sqlite_file import Sql
-from clew.trail.search.columns import Columns
+from clew.trail.search.columns import Columns, IndexRow
+from clew.trail.search.postings import TermPostings
 from clew.trail.search.ranking import Ints
-from clew.trail.sqlite.engine import Engine
-from clew.trail.sqlite.index.postings import TermPostings
-from clew.trail.sqlite.index.terms import TermStore
-from clew.trail.sqlite.log import read_head
-from clew.trail.sqlite.rows import Audiences, in_list
 
 PENDING = 512
 """The number of changed records that are written to the postings together."""
-LOAD_BATCH, CATCH_UP_BATCH = 1_000, 500
-LOAD = (
-    "SELECT b.rid, b.audience, iif(b.read_count >= b.max_reads, 0, b.expires_at), t.terms, v.vector FROM breadcrumbs b"
-    " LEFT JOIN terms t ON t.rid = b.rid LEFT JOIN vectors v ON v.rid = b.rid"
-)
+CATCH_UP_BATCH = 500
 
 log = logging.getLogger(__name__)
+
+
+class IndexSource(Protocol):
+    """The trail as an index reads it, within one read of the database."""
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """All that is read within the block is of one moment."""
+        ...
+
+    def position(self) -> int:
+        """The newest event up to which records can be read with their terms."""
+        ...
+
+    def epoch(self) -> str:
+        """A text that changes when all vectors are replaced."""
+        ...
+
+    def size(self) -> tuple[int, int]:
+        """The number of records, and about the number of 32-bit words of their terms."""
+        ...
+
+    def all_rows(self) -> Iterable[Sequence[IndexRow]]:
+        """All records, in batches and in the order of their row ids."""
+        ...
+
+    def rows_of(self, rids: Sequence[int]) -> Sequence[IndexRow]:
+        """Those of these records that exist."""
+        ...
+
+    def changes(self, after: int, upto: int) -> dict[int, int]:
+        """The records that the events after one and up to another changed, each with its audience."""
+        ...
+
+    def mark_of(self, seq: int) -> str:
+        """A mark that distinguishes an event from the one with the same number on a restored trail."""
+        ...
 
 
 class Index:
     """The index of all records as of the event `seq`, except records that no search so far could have found. Only one
     thread at a time may use it. `changes` counts the changes of the indexed records."""
 
-    def __init__(self, engine: Engine, audiences: Audiences) -> None:
-        self._engine = engine
-        self._folder = engine.path.with_name(engine.path.name + "-index")
-        self._terms = TermStore(engine, audiences)
+    def __init__(self, trail_id: str, folder: Path | None) -> None:
+        """`folder` is where the postings are. With None they are in memory too."""
+        self._trail_id = trail_id
+        self._folder = folder
         self.columns = Columns()
         self.seq = -1
         self.changes = 0
-        self._epoch = ""
+        self.epoch = ""
         self._postings: TermPostings | None = None
         self._pending: dict[int, int] = {}
         self._gone: dict[int, int] = {}
@@ -54,7 +83,6 @@ class Index:
     def close(self) -> None:
         """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they exist."""
         self._indexer.shutdown(wait=True)
-        self._terms.store()
         self._postings = None
 
     # -- asking -------------------------------------------------------------------------------------------
@@ -68,58 +96,51 @@ class Index:
         """Slots of the records whose current version the postings lack."""
         return self.columns.slots(list(self._pending))
 
+    @property
+    def lacks_records(self) -> bool:
+        """Whether records that were changed up to the event `seq` are not read yet."""
+        return bool(self._unread)
+
     # -- keeping up ---------------------------------------------------------------------------------------
 
-    def sync(self, connection: Sql, visible: Collection[int] | None = None) -> None:
+    def sync(self, source: IndexSource, visible: Collection[int] | None = None) -> None:
         """Read what has changed since the last time. With `visible`, the audiences of the search, records of other
         audiences are not read yet. They are read when a search needs them, or together when there are enough for the
         postings, which is faster."""
         self._settle()
         before = self.changes
-        head = read_head(connection)
-        epoch = str(connection.execute("SELECT value FROM meta WHERE key = 'vectors_epoch'").get)
-        if self.seq < 0 or epoch != self._epoch or self.columns.is_sparse:
-            self._load(connection)
+        head, epoch = source.position(), source.epoch()
+        if self.seq < 0 or epoch != self.epoch or self.columns.is_sparse:
+            self._load(source)
         else:
-            self._note_changes(connection, head, visible)
-            self._read(connection, self._wanted(visible))
-        self._epoch = epoch
+            self._note_changes(source, head, visible)
+            self._read(source, self._wanted(visible))
+        self.epoch = epoch
         if self.changes != before and not self._unread:
-            self._hand_over(connection)
+            self._hand_over(source)
 
-    def _load(self, connection: Sql) -> None:
+    def _load(self, source: IndexSource) -> None:
         """Read everything, in one snapshot."""
-        connection.execute("BEGIN")
-        try:
-            head = read_head(connection)
-            columns = self._read_columns(connection)
-            postings = self._postings or self._find_postings(connection)
-            done = 0 if postings is None else postings.seq
-            changed = connection.execute("SELECT DISTINCT rid FROM events WHERE seq > ?", (done,)).fetchall()
-        finally:
-            connection.execute("ROLLBACK")
+        with source.snapshot():
+            head = source.position()
+            columns = Columns()
+            columns.reserve(*source.size())
+            for rows in source.all_rows():
+                columns.put(rows)
+            postings = self._postings or self._find_postings(source)
+            lacking = columns.rids() if postings is None else list(source.changes(postings.seq, head))
         self.columns, self._postings, self.seq = columns, postings, head
         self.changes += 1
         self._unread = {}
-        self._pending = {rid: head for (rid,) in changed if columns.find(rid) is not None}
-        self._gone = {rid: head for (rid,) in changed if columns.find(rid) is None}
+        self._pending = {rid: head for rid in lacking if columns.find(rid) is not None}
+        self._gone = {rid: head for rid in lacking if columns.find(rid) is None}
 
-    def _read_columns(self, connection: Sql) -> Columns:
-        columns = Columns()
-        words = connection.execute("SELECT coalesce(sum(length(terms)), 0) / 4 FROM terms").get
-        columns.reserve(connection.execute("SELECT count(*) FROM breadcrumbs").get, words)
-        rows = connection.execute(f"{LOAD} ORDER BY b.rid")
-        while some := list(islice(rows, LOAD_BATCH)):
-            columns.put(self._terms.complete(connection, some))
-        return columns
-
-    def _note_changes(self, connection: Sql, head: int, visible: Collection[int] | None) -> None:
+    def _note_changes(self, source: IndexSource, head: int, visible: Collection[int] | None) -> None:
         """Read which records the events since the last call changed. Records that have left the visible audiences are
         dropped from the columns."""
         if head == self.seq:
             return
-        sql = "SELECT DISTINCT rid, audience FROM events WHERE seq > ? AND seq <= ?"
-        changed = dict[int, int](connection.execute(sql, (self.seq, head)))
+        changed = source.changes(self.seq, head)
         self._unread.update(changed)
         self.seq = head
         hidden = [rid for rid, audience in changed.items() if visible is not None and audience not in visible]
@@ -132,15 +153,14 @@ class Index:
             return list(self._unread)
         return [rid for rid, audience in self._unread.items() if audience in visible]
 
-    def _read(self, connection: Sql, changed: Sequence[int]) -> None:
+    def _read(self, source: IndexSource, changed: Sequence[int]) -> None:
         """Read these records as they are now."""
         if not changed:
             return
         present: set[int] = set()
         for first in range(0, len(changed), CATCH_UP_BATCH):
-            some = in_list(changed[first : first + CATCH_UP_BATCH])
-            rows = connection.execute(f"{LOAD} WHERE b.rid IN {some} ORDER BY b.rid").fetchall()
-            self.columns.put(self._terms.complete(connection, rows))
+            rows = source.rows_of(changed[first : first + CATCH_UP_BATCH])
+            self.columns.put(rows)
             present.update(row[0] for row in rows)
         gone = [rid for rid in changed if rid not in present]
         self._drop(gone)
@@ -157,23 +177,29 @@ class Index:
 
     # -- postings -----------------------------------------------------------------------------------------
 
-    def _find_postings(self, connection: Sql) -> TermPostings | None:
-        """The postings beside the file, None where there are none yet: a search over few records does without."""
-        return self._open_postings(connection) if os.path.lexists(self._folder) else None
+    def _find_postings(self, source: IndexSource) -> TermPostings | None:
+        """The postings on disk, None where there are none yet: a search over few records does without."""
+        is_there = self._folder is not None and os.path.lexists(self._folder)
+        return self._open_postings(source) if is_there else None
 
-    def _open_postings(self, connection: Sql) -> TermPostings:
-        return TermPostings(self._folder, self._engine.secret, lambda seq: _mark_of(connection, seq))
+    def _open_postings(self, source: IndexSource) -> TermPostings:
+        return TermPostings(self._folder, self._trail_id, source.mark_of)
 
-    def _hand_over(self, connection: Sql) -> None:
+    def _hand_over(self, source: IndexSource) -> None:
         """If enough records are missing from the postings, pass them to the thread that writes the postings."""
         if self._indexing is not None or len(self._pending) + len(self._gone) < PENDING:
             return
         if self._postings is None:
-            self._postings = self._open_postings(connection)
+            self._postings = self._open_postings(source)
         present, gone = sorted(self._pending), sorted(self._gone)
         work = zip(present, self.columns.term_texts(self.columns.slots(present)), strict=True)
-        mark = _mark_of(connection, self.seq)
-        self._indexing = self._indexer.submit(_update, self._postings, work, gone, self.seq, mark)
+        self._indexing = self._indexer.submit(_update, self._postings, work, gone, self.seq, source.mark_of(self.seq))
+
+    def wait(self) -> None:
+        """Return when the postings have all that was passed to the thread that writes them."""
+        if self._indexing is not None:
+            self._indexing.result()
+        self._settle()
 
     def _settle(self) -> None:
         """Remove records from the pending ones when the postings have them, unless they have changed again."""
@@ -192,9 +218,3 @@ def _update(
         postings.update(present, gone, seq, mark)
     except Exception as error:  # a task boundary: the index is a help, not a need
         log.warning("the search index could not be written (searching goes on without): %s", error)
-
-
-def _mark_of(connection: Sql, seq: int) -> str:
-    """A mark that distinguishes an event from the one with the same number on a restored trail."""
-    found = connection.execute("SELECT hex(id) || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
-    return str(found)

@@ -1,0 +1,184 @@
+"""The records of a trail on PostgreSQL in the memory of one process, as far as a search needs them to choose and rank
+candidates. They follow the log. What a caller sees of them is decided by the server, which every answer asks.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import NamedTuple
+
+import msgspec
+
+from clew.errors import ClewError, StorageError
+from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.search.source import ReplicaSource
+from clew.trail.postgres.search.state import TrailState
+from clew.trail.postgres.search.term_indexer import TermIndexer
+from clew.trail.postgres.transactions import ReadTransaction
+from clew.trail.search.columns import estimate_bytes
+from clew.trail.search.masks import Masks
+from clew.trail.search.search_index import PENDING, Index
+
+AT_ONCE = 20_000
+"""Up to this many records are read by the first search, which waits for them. More are read in the background."""
+LOOK_AGAIN = 10_000
+"""The number of events after which a process looks again whether the records fit into its memory."""
+
+log = logging.getLogger(__name__)
+
+
+class ReplicaSize(NamedTuple):
+    """The number of records of a trail, and the bytes that they take in memory."""
+
+    records: int
+    bytes: int
+
+
+class LoadedReplica(msgspec.Struct, frozen=True):
+    """An index with the filters that are known for it."""
+
+    index: Index
+    masks: Masks
+
+
+class Replica:
+    """The columns and postings of a process, None while they are not loaded. Only one thread at a time may use it; it
+    loads in another one."""
+
+    def __init__(self, engine: PostgresEngine, indexer: TermIndexer, room: int) -> None:
+        """`room` is the number of bytes that it may take."""
+        self._engine = engine
+        self._indexer = indexer
+        self._room = room
+        self._loaded: LoadedReplica | None = None
+        self._mark = (0, 0)
+        """The last event that was read, and its time. Another time says that the log was restored from a backup."""
+        self._loading: Future[LoadedReplica] | None = None
+        self._loader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-load")
+        self._refused_at: int | None = None
+        self._is_closed = threading.Event()
+
+    def close(self) -> None:
+        self._is_closed.set()
+        self._loader.shutdown(wait=True)
+        self._take_loaded()
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget all records. The next call of `find` reads them anew."""
+        if self._loaded is not None:
+            self._loaded.index.close()
+        self._loaded = None
+
+    # -- loading ------------------------------------------------------------------------------------------
+
+    def find(self, *, may_begin: bool = True) -> LoadedReplica | None:
+        """What is loaded. If nothing is, few records are loaded now. With `may_begin`, more are loaded in the
+        background, if there is room for them."""
+        if self._loading is not None and self._loading.done():
+            self._take_loaded()
+        if self._loaded is None and self._loading is None and not self._is_refused():
+            self._begin(may_begin)
+        return self._loaded
+
+    def wait(self) -> None:
+        """Return when what is being loaded in the background is there."""
+        if self._loading is not None:
+            self._take_loaded()
+
+    def _is_refused(self) -> bool:
+        return self._refused_at is not None and self._engine.wakeups.head < self._refused_at + LOOK_AGAIN
+
+    def _begin(self, may_begin: bool) -> None:
+        self._refused_at = None
+        self._indexer.catch_up_now()  # what is not indexed yet has no size
+        size = self._engine.read_now(read_size, by=None)
+        if size.bytes > self._room:
+            self._refuse(size.bytes)
+        elif size.records <= AT_ONCE:
+            self._loaded = self._load()
+        elif may_begin:
+            self._loading = self._loader.submit(self._load)
+
+    def _load(self) -> LoadedReplica:
+        index = Index(self._engine.trail_id, None)
+        self._mark = self._engine.read_now(partial(self._fill, index), by=None)
+        if len(index.pending()) > PENDING:
+            index.wait()
+        return LoadedReplica(index, Masks(index))
+
+    def _take_loaded(self) -> None:
+        loading, self._loading = self._loading, None
+        if loading is None:
+            return
+        try:
+            self._loaded = loading.result()
+        except ClewError as error:
+            if not self._is_closed.is_set():
+                log.warning("searches ask the server, as the records could not be read: %s", error)
+
+    def _refuse(self, needed: int) -> None:
+        self._refused_at = self._engine.wakeups.head
+        log.warning(
+            "searches ask the server: the records take %s MB of memory, and search.memory_mb allows %s",
+            f"{needed / 1e6:,.0f}",
+            f"{self._room / 1e6:,.0f}",
+        )
+
+    def _fill(self, index: Index, reading: ReadTransaction) -> tuple[int, int]:
+        """Bring the index up to the snapshot. Returns the mark of the last event."""
+        source = ReplicaSource(reading, self._refuse_closed)
+        index.sync(source)
+        return index.seq, source.time_of(index.seq)
+
+    def _refuse_closed(self) -> None:
+        if self._is_closed.is_set():
+            raise StorageError("the trail is closed")
+
+    # -- following the log --------------------------------------------------------------------------------
+
+    def is_at(self, state: TrailState, needed: int) -> bool:
+        """Whether the index has all events up to `needed`, and is of this trail as it is now."""
+        if self._loaded is None:
+            return False
+        index, (seq, at) = self._loaded.index, self._mark
+        is_same = state.head > seq or (state.head, state.at) == (seq, at)
+        return is_same and index.epoch == state.epoch and index.seq >= needed and not index.lacks_records
+
+    def lags(self) -> bool:
+        """Whether the next search would have much to read."""
+        loaded = self._loaded
+        return loaded is not None and self._engine.wakeups.head - loaded.index.seq > 4 * PENDING
+
+    def catch_up(self) -> None:
+        """Read what was committed before the call. Forget everything instead if that is not possible, such as after a
+        restore from a backup, or if there is no room for it."""
+        self._indexer.catch_up_now()
+        if self._loaded is None:
+            return
+        index = self._loaded.index
+        if not self._engine.read_now(partial(self._follow, index), by=None):
+            self.drop()
+        elif index.columns.nbytes > self._room:
+            self.drop()
+            self._refuse(index.columns.nbytes)
+
+    def _follow(self, index: Index, reading: ReadTransaction) -> bool:
+        """Read the changes. Returns False if all records must be read anew."""
+        source, (seq, at) = ReplicaSource(reading), self._mark
+        if source.position() < seq or source.time_of(seq) != at or source.epoch() != index.epoch:
+            return False
+        if index.columns.is_sparse:
+            return False
+        self._mark = self._fill(index, reading)
+        return True
+
+
+def read_size(reading: ReadTransaction) -> ReplicaSize:
+    """The size of a trail in memory. The transaction is one of upkeep."""
+    records, words = ReplicaSource(reading).size()
+    dimension = reading.value("SELECT vector_dims(vector) FROM vectors LIMIT 1") or 0
+    return ReplicaSize(records, estimate_bytes(records, words, dimension))

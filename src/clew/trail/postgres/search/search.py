@@ -1,0 +1,146 @@
+"""Search on PostgreSQL: the `Search` interface. A process that searches keeps what it needs of all records in memory.
+If they are too many for that, or are not loaded yet, the server is asked for candidates."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeVar
+
+from clew.access import Principal
+from clew.trail.model.query import Hit, SearchRequest, SearchResult, check_request
+from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.search.record_cache import RecordCache
+from clew.trail.postgres.search.replica import LoadedReplica, Replica
+from clew.trail.postgres.search.server_search import ServerSearch
+from clew.trail.postgres.search.source import CallerSource
+from clew.trail.postgres.search.state import TrailState, read_state
+from clew.trail.postgres.search.term_indexer import TermIndexer
+from clew.trail.postgres.transactions import ReadTransaction
+from clew.trail.search.index_search import find_hits
+from clew.trail.search.query_vector import find_query_vector
+from clew.trail.search.ranking import Floats, SearchQuestion, parse_question
+from clew.trail.search.text import owner_salt
+from clew.trail.store import Embedder
+
+T = TypeVar("T")
+
+
+class PostgresSearch:
+    """See `clew.trail.store.Search`. One thread owns the records in memory and answers from them. Each search first
+    looks which events are committed, and reads the changes that the memory lacks."""
+
+    def __init__(self, engine: PostgresEngine, embedder: Embedder | None, space: str | None, *, memory: int) -> None:
+        """`memory` is the number of bytes that records may take in memory."""
+        self._engine = engine
+        self._embedder = embedder
+        self._space = space
+        self._indexer = TermIndexer(engine)
+        self._cache = RecordCache()
+        self._replica = Replica(engine, self._indexer, memory)
+        self._has_searched = False
+        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
+        self._indexer.on_indexed.append(self._follow)
+        engine.on_close.append(self._close)
+
+    async def warm(self) -> None:
+        """Many records are loaded in the background. Until they are there, searches ask the server."""
+        await self._indexer.catch_up()
+        self._has_searched = True
+        await self._in_thread(self._replica.find)
+
+    async def load(self) -> bool:
+        """Return when the records are in memory, or False if they are too large for it."""
+        await self.warm()
+        await self._in_thread(self._replica.wait)
+        return await self._in_thread(self._replica.find) is not None
+
+    async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
+        by.require("read")
+        check_request(request)
+        hits = await self._in_thread(partial(self._search_memory, request, by, may_begin=self._has_searched))
+        self._has_searched = True
+        if hits is None:
+            hits = await self._search_server(request, by)
+        return SearchResult(hits=hits, ranking=request.ranking)
+
+    # -- in memory ----------------------------------------------------------------------------------------
+
+    def _search_memory(self, request: SearchRequest, by: Principal, *, may_begin: bool) -> tuple[Hit, ...] | None:
+        """The hits, None if the records are not in memory. A process that searches only once does not load many
+        records for that."""
+        needed: int | None = None
+        while True:
+            replica = self._replica.find(may_begin=may_begin)
+            if replica is None:
+                return None
+            work = partial(self._answer_from_memory, replica=replica, request=request, by=by, needed=needed)
+            answer = self._engine.read_now(work, by=by)
+            if not isinstance(answer, int):
+                return answer
+            needed = answer if needed is None else needed
+            self._replica.catch_up()
+
+    def _answer_from_memory(
+        self,
+        reading: ReadTransaction,
+        replica: LoadedReplica,
+        request: SearchRequest,
+        by: Principal,
+        needed: int | None,
+    ) -> tuple[Hit, ...] | int:
+        """The hits, or the event up to which the memory must be brought first."""
+        state = read_state(reading, by)
+        if not self._replica.is_at(state, state.head if needed is None else needed):
+            return state.head
+        question, query = self._understand(request, by, state)
+        index, now = replica.index, self._engine.wall()
+        source = CallerSource(reading, request, by, now, is_ahead=state.head > index.seq)
+        allowed = replica.masks.allow(source, request.selector, state.audiences, now)
+        return find_hits(index, allowed, question, query, state.audiences, request, source)
+
+    def _follow(self) -> None:
+        """Read the changes after many writes without a search."""
+        if self._replica.lags():
+            self._thread.submit(self._replica.catch_up)
+
+    # -- on the server ------------------------------------------------------------------------------------
+
+    async def _search_server(self, request: SearchRequest, by: Principal) -> tuple[Hit, ...]:
+        needed: int | None = None
+        while True:
+            work = partial(self._answer_from_server, request=request, by=by, needed=needed)
+            answer = await self._engine.read(work, by=by)
+            if not isinstance(answer, int):
+                return answer
+            needed = answer if needed is None else needed
+            await self._indexer.catch_up()
+
+    def _answer_from_server(
+        self, reading: ReadTransaction, request: SearchRequest, by: Principal, needed: int | None
+    ) -> tuple[Hit, ...] | int:
+        """The hits, or the event up to which the terms must be indexed first."""
+        state = read_state(reading, by)
+        if state.indexed < (state.head if needed is None else needed):
+            return state.head
+        question, query = self._understand(request, by, state)
+        return ServerSearch(self._engine, self._cache, reading, request, by, state, question, query).find_hits()
+
+    # -- both ---------------------------------------------------------------------------------------------
+
+    def _understand(
+        self, request: SearchRequest, by: Principal, state: TrailState
+    ) -> tuple[SearchQuestion, Floats | None]:
+        query = find_query_vector(
+            request, self._embedder, space=self._space, present=state.embedder, dimension=state.dimension
+        )
+        return parse_question(request.text, owner_salt(by.owner_id, self._engine.trail_id)), query
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def _close(self) -> None:
+        self._replica.close()
+        self._thread.shutdown(wait=True)
