@@ -3,11 +3,15 @@ LanceDB and the embedded backend with the same records."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import psycopg
 
 from clew.trail import open_trail
+from clew.trail.postgres.search.search import PostgresSearch
 from clew.trail.store import Trail
 from speed.contenders import close_stores, open_stores
 from speed.corpus import SHARES, Query
@@ -18,11 +22,13 @@ from speed.scale_stage import Engines, ScaleSettings
 from speed.stage import LOAD_BATCH, ME, Settings, Stage, split, to_draft
 from speed.timing import Rounds, paired_ratio, rotate, tell, timed
 
-HYBRID, VECTORS = "hybrid search, k = 10", "nearest vectors, k = 10"
+HYBRID, VECTORS, LOADING = "hybrid search, k = 10", "nearest vectors, k = 10", "loading into memory"
 OURS, EMBEDDED, LANCE = "clew, PostgreSQL", "clew, embedded", "lancedb"
+QUERIES = "clew, PostgreSQL, by queries"
 LEAST_RECALL = 0.95
 COMPARED_AT = 100_000
-"""The size at which the time is held against LanceDB's."""
+"""The size at which the time is held against LanceDB's. More records are not searched by queries: their graph of vectors
+takes too long to build."""
 K, WARM_UP = 10, 20
 Search = Callable[[Query, int], Awaitable[list[str]]]
 SET_UP = "SET maintenance_work_mem = '512MB'"
@@ -31,14 +37,14 @@ SET_UP = "SET maintenance_work_mem = '512MB'"
 class OursOnServer(Ours):
     """The trail on PostgreSQL. See `speed.contenders.SearchStore`."""
 
-    name = OURS
-
-    def __init__(self, trail: Trail) -> None:
+    def __init__(self, name: str, trail: Trail) -> None:
+        self.name = name
         self.trail = trail
 
 
-async def open_loaded(url: str, stage: Stage) -> OursOnServer:
-    """A trail with the records of a stage. The graph of vectors is built once all of them are there."""
+async def load(url: str, stage: Stage) -> None:
+    """Write the records of a stage to a trail. The graph of vectors is built once all of them are there, if they are
+    searched by queries."""
     trail = await open_trail(url, embedder=stage.corpus.embedder)
     first, *others = split(stage.items, LOAD_BATCH)
     await trail.records.create_many([to_draft(item, id=item.id) for item in first], by=ME)
@@ -48,13 +54,26 @@ async def open_loaded(url: str, stage: Stage) -> OursOnServer:
         connection.execute("DROP INDEX vectors_near")
         for some in others:
             await trail.records.create_many([to_draft(item, id=item.id) for item in some], by=ME)
-        tell(f"{stage.size:,} records: building the graph of vectors")
-        connection.execute(SET_UP)
-        connection.execute(row[0].encode())
+        if stage.size <= COMPARED_AT:
+            tell(f"{stage.size:,} records: building the graph of vectors")
+            connection.execute(SET_UP)
+            connection.execute(row[0].encode())
         tell(f"{stage.size:,} records: indexing their words")
         await trail.index.warm()
         connection.execute("VACUUM ANALYZE")
-    return OursOnServer(trail)
+    await trail.close()
+
+
+async def open_in_memory(url: str, stage: Stage) -> tuple[OursOnServer, Row]:
+    """The trail with its records in the memory of this process, and what it took to load them."""
+    trail = await open_trail(url, embedder=stage.corpus.embedder)
+    tell(f"{stage.size:,} records: {LOADING}")
+    assert isinstance(trail.index, PostgresSearch)
+    before, worked = read_resident(), time.process_time()
+    seconds, is_loaded = await timed(trail.index.load())
+    assert is_loaded
+    values = {"s": seconds, "processor s": time.process_time() - worked, "MB": (read_resident() - before) / 1e6}
+    return OursOnServer(OURS, trail), Row(measure=LOADING, records=stage.size, contender=OURS, values=values)
 
 
 async def measure(engines: Engines, settings: ScaleSettings) -> list[Finding]:
@@ -63,17 +82,27 @@ async def measure(engines: Engines, settings: ScaleSettings) -> list[Finding]:
         folder = settings.scratch / f"search-{size}"
         folder.mkdir(mode=0o711)
         stage = Stage(size, folder, Settings(rounds=settings.rounds, quick=False, without=settings.without))
-        ours = await open_loaded(engines.make_database(), stage)
+        url = engines.make_database()
+        await load(url, stage)
+        ours, loading = await open_in_memory(url, stage)
+        queries = OursOnServer(QUERIES, await open_trail(url, embedder=stage.corpus.embedder, search_memory=0))
+        asked = [queries] if size <= COMPARED_AT else []
         try:
             stores, missing = await open_stores(stage, ("clew", LANCE), HYBRID)
             embedded = next(store for store in stores if isinstance(store, Ours))
             others = [store for store in stores if store is not embedded]
-            found += await measure_size(stage, settings, ours, embedded, others)
-            found += missing
+            found += [loading, *await measure_size(stage, settings, ours, embedded, [*asked, *others]), *missing]
         finally:
             await close_stores(stage)
             await ours.trail.close()
+            await queries.trail.close()
     return found
+
+
+def read_resident() -> int:
+    """The memory of this process in bytes."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 async def measure_size(

@@ -14,7 +14,19 @@ from tests.cli.test_move import on
 from tests.postgres_server import PostgresServer
 from tests.trail_contents import ANN, fill
 
-NAMES = ["trail", "server", "durability", "pgvector", "schema", "rls", "consumers", "bloat", "indexes", "pool"]
+NAMES = [
+    "trail",
+    "server",
+    "durability",
+    "pgvector",
+    "schema",
+    "rls",
+    "consumers",
+    "bloat",
+    "indexes",
+    "pool",
+    "search",
+]
 
 
 @pytest.fixture
@@ -36,7 +48,7 @@ def test_each_part_of_the_server_has_a_line(clew: Clew, address: str) -> None:
     on(address, fill)
     found = findings(clew)
     names = list(found)
-    assert names[names.index("trail") : names.index("pool") + 1] == NAMES
+    assert names[names.index("trail") : names.index("search") + 1] == NAMES
     # the server of the tests does not flush to disk, and the doctor says so
     assert {name for name in NAMES if found[name][0] != "ok"} == {"durability"}
     assert "fsync and full_page_writes off" in found["durability"][1]

@@ -10,7 +10,7 @@ import pytest
 
 from clew.clock import Clock, ManualClock
 from clew.llm.wordllama import WordLlamaEmbedder
-from clew.trail import open_trail
+from clew.trail import SEARCH_MEMORY, open_trail
 from clew.trail.store import Embedder, Trail
 from tests.postgres_server import PostgresServer
 
@@ -51,11 +51,17 @@ def storage(address: str, request: pytest.FixtureRequest) -> Path:
 
 
 @pytest.fixture
-async def open_again(address: str, clock: ManualClock) -> AsyncIterator[OpenAgain]:
+def search_memory() -> int:
+    """Bytes of records that an open trail may hold in memory for searches."""
+    return SEARCH_MEMORY
+
+
+@pytest.fixture
+async def open_again(address: str, clock: ManualClock, search_memory: int) -> AsyncIterator[OpenAgain]:
     opened: list[Trail] = []
 
     async def open_it(embedder: Embedder | None = None, clock: Clock = clock) -> Trail:
-        opened.append(await open_trail(address, clock, embedder))
+        opened.append(await open_trail(address, clock, embedder, search_memory=search_memory))
         return opened[-1]
 
     yield open_it

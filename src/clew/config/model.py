@@ -41,7 +41,7 @@ class BusConfig(_Section, frozen=True, kw_only=True):
 class SearchConfig(_Section, frozen=True, kw_only=True):
     """Search on a trail that is on PostgreSQL. `memory_mb` is how many megabytes of records a process may hold."""
 
-    memory_mb: int = 2_000
+    memory_mb: int = 3_000
 
 
 class HygieneConfig(_Section, frozen=True, kw_only=True):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["open_replica", "open_trail"]
 
-SEARCH_MEMORY = 2_000_000_000
+SEARCH_MEMORY = 3_000_000_000
 """Bytes of records that a process may hold in memory to search a trail on a server."""
 
 

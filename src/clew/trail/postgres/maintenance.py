@@ -28,8 +28,11 @@ KEY_DAYS = 7
 class PostgresUpkeep:
     """See `clew.trail.store.Upkeep`."""
 
-    def __init__(self, engine: PostgresEngine, embedder: Embedder | None, space: str | None) -> None:
+    def __init__(
+        self, engine: PostgresEngine, embedder: Embedder | None, space: str | None, *, search_memory: int
+    ) -> None:
         self._engine = engine
+        self._search_memory = search_memory
         self._change = PostgresReembedding(engine, embedder, space)
 
     # -- expiry -------------------------------------------------------------------------------------------
@@ -96,8 +99,8 @@ class PostgresUpkeep:
         return await self._engine.read(_check, by=None)
 
     async def examine(self) -> list[EngineFinding]:
-        place = self._engine.server.place
-        return await self._engine.read(lambda reading: health.examine(reading, place), by=None)
+        place, memory = self._engine.server.place, self._search_memory
+        return await self._engine.read(lambda reading: health.examine(reading, place, memory), by=None)
 
     def reembed(self, *, batch: int = 500) -> AsyncIterator[tuple[int, int]]:
         return self._change.run(batch)

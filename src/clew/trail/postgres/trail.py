@@ -42,7 +42,7 @@ class PostgresTrail:
         self.deliveries = PostgresDeliveries(self._engine, self.records, clock)
         self.dead_letters = PostgresDeadLetters(self._engine, self.deliveries.news.free)
         self.edges = PostgresEdges(self._engine)
-        self.upkeep = PostgresUpkeep(self._engine, embedder, self.records.space)
+        self.upkeep = PostgresUpkeep(self._engine, embedder, self.records.space, search_memory=search_memory)
         self.secrets = PostgresSecrets(self._engine)
 
     @cached_property

@@ -58,6 +58,7 @@ class Columns:
         self.vectors: Floats = np.zeros((0, 0), np.float32)
         self.signs: npt.NDArray[np.uint64] = np.zeros((0, 0), np.uint64)
         self.vector_count = 1
+        self._vector_room = 0
         self._slot_of_row: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._slot_of: npt.NDArray[np.int32] = np.zeros(0, np.int32)
         self._totals: dict[int, tuple[int, float]] = {}
@@ -71,6 +72,7 @@ class Columns:
     def reserve(self, records: int, words: int) -> None:
         """Reserve room for this many records and words of terms, to avoid repeated resizing."""
         self._reserve(records + records // 16 + 1_024)
+        self._vector_room = records + records // 16
         self._reserve_heap(self.heap_size + words + words // 16)
 
     def put(self, rows: Sequence[IndexRow]) -> Ints:
@@ -154,6 +156,7 @@ class Columns:
         if not self.vectors.shape[1]:
             self.vectors = np.zeros((1, size), np.float32)
             self.signs = np.zeros((-(-size // 64), 1), np.uint64)
+            self._reserve_vectors(self._vector_room)
         width = self.vectors.shape[1]
         fits = [blob is not None and len(blob) == 4 * width for blob in blobs]
         placed = slots[np.array(fits, np.bool_)]
@@ -211,9 +214,8 @@ class Columns:
 
     @property
     def nbytes(self) -> int:
-        """The memory that the columns take, in bytes."""
-        arrays = (*(getattr(self, name) for name, _ in COLUMNS), self.heap, self.vectors, self.signs)
-        return int(sum(each.nbytes for each in (*arrays, self._slot_of, self._slot_of_row)))
+        """About the memory that all slots take, in bytes."""
+        return estimate_bytes(self.size, self.heap_size, self.vectors.shape[1])
 
     def has_vector(self, slots: Ints) -> Bools:
         """For each slot whether its record has a vector."""

@@ -21,8 +21,8 @@ SHOWN = 5
 HERE = "relnamespace = current_schema()::regnamespace"
 
 
-def examine(reading: ReadTransaction, place: str) -> list[EngineFinding]:
-    """All findings. The transaction acts for upkeep, so that it has the consumers of all owners."""
+def examine(reading: ReadTransaction, place: str, search_memory: int) -> list[EngineFinding]:
+    """All findings. `search_memory` is the number of bytes that records may take in memory. The transaction acts for upkeep, so that it has the consumers of all owners."""
     checks: tuple[Callable[[ReadTransaction], EngineFinding], ...] = (
         _durability,
         _extension,
@@ -33,7 +33,7 @@ def examine(reading: ReadTransaction, place: str) -> list[EngineFinding]:
         _indexes,
         _connections,
     )
-    return [_server(reading, place), *(check(reading) for check in checks)]
+    return [_server(reading, place), *(check(reading) for check in checks), _search(reading, search_memory)]
 
 
 def _server(reading: ReadTransaction, place: str) -> EngineFinding:
@@ -184,6 +184,21 @@ def _connections(reading: ReadTransaction) -> EngineFinding:
         todo = "Raise max_connections, or run fewer processes"
         return EngineFinding(name="pool", level="note", what=what, todo=todo)
     return EngineFinding(name="pool", what=what)
+
+
+def _search(reading: ReadTransaction, memory: int) -> EngineFinding:
+    from clew.trail.postgres.search.replica import read_size  # with numpy, which takes long to import
+
+    size = read_size(reading)
+    what = f"{size.records:,} records to search, which take {_megabytes(size.bytes)} of memory in each process"
+    if size.bytes > memory:
+        return EngineFinding(
+            name="search",
+            level="note",
+            what=f"{what}; {_megabytes(memory)} are allowed, so searches ask the server and find less by vector",
+            todo="Raise search.memory_mb where the machine has that memory",
+        )
+    return EngineFinding(name="search", what=what)
 
 
 def _largest(rows: list[tuple[str, int, bool]]) -> Iterator[str]:

@@ -23,12 +23,14 @@ from clew.trail.search.masks import PlainCondition, plain_conditions
 from clew.trail.search.ranking import Ints
 
 LOAD_BATCH = 2_000
-LOAD = (
+ROW = (
     "SELECT b.rid, b.audience, CASE WHEN b.read_count >= b.max_reads THEN 0 ELSE b.expires_at END, t.terms,"
     " vector_send(v.vector) FROM breadcrumbs b JOIN terms t ON t.rid = b.rid LEFT JOIN vectors v ON v.rid = b.rid"
 )
 """A record whose terms are not indexed yet is left out, or comes with those of its last version. The event that changed
 it is then later than the position of the index, so that it is read again."""
+NEXT = f"{ROW} AND v.rid > %(after)s WHERE b.rid > %(after)s AND t.rid > %(after)s ORDER BY b.rid LIMIT {LOAD_BATCH}"
+"""The condition stands for each table. Otherwise each batch would merge them from their first rows on."""
 POSITION = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed'), 0)"
 EPOCH = "SELECT coalesce((SELECT value FROM meta WHERE key = 'vectors_epoch'), '')"
 SIZE = "SELECT count(*), coalesce(sum(length(terms)), 0)::bigint / 4 FROM terms"
@@ -64,16 +66,16 @@ class ReplicaSource:
 
     def all_rows(self) -> Iterator[Sequence[IndexRow]]:
         after = 0
-        while rows := self._read(f"{LOAD} WHERE b.rid > %s ORDER BY b.rid LIMIT {LOAD_BATCH}", after):
+        while rows := self._read(NEXT, {"after": after}):
             self._check()
             after = rows[-1][0]
             yield rows
 
     def rows_of(self, rids: Sequence[int]) -> Sequence[IndexRow]:
-        return self._read(f"{LOAD} WHERE b.rid = ANY (%s) ORDER BY b.rid", list(rids))
+        return self._read(f"{ROW} WHERE b.rid = ANY (%(rids)s) ORDER BY b.rid", {"rids": list(rids)})
 
-    def _read(self, sql: str, value: Any) -> Sequence[IndexRow]:
-        rows = self._reading.packed_rows(sql, (value,))
+    def _read(self, sql: str, values: dict[str, Any]) -> Sequence[IndexRow]:
+        rows = self._reading.packed_rows(sql, values)
         return [(rid, audience, expires, terms, read_vector(sent)) for rid, audience, expires, terms, sent in rows]
 
     def changes(self, after: int, upto: int) -> dict[int, int]:

@@ -1,0 +1,188 @@
+"""The records that a process keeps in memory to search a trail on PostgreSQL: how they are loaded, and that they follow
+the log through lost connections, restores and growth."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+from clew.access import Principal
+from clew.trail import open_trail
+from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.query import SearchRequest
+from clew.trail.model.selector import Selector
+from clew.trail.postgres.search.search import PostgresSearch
+from clew.trail.store import Trail
+from tests.postgres_server import PostgresServer
+
+pytestmark = [pytest.mark.req("O2"), pytest.mark.req("BEY-07")]
+
+MANY = 60
+Open = Callable[..., Awaitable[Trail]]
+
+
+@pytest.fixture
+def address(postgres_server: PostgresServer) -> Iterator[str]:
+    address = postgres_server.make_database()
+    yield address
+    postgres_server.give_back(address)
+
+
+@pytest.fixture
+def administrator(address: str, postgres_server: PostgresServer) -> str:
+    """The address of the same database for a superuser."""
+    return postgres_server.address(address.rsplit("/", 1)[1], "root")
+
+
+@pytest.fixture
+async def opened(address: str) -> AsyncIterator[Open]:
+    trails: list[Trail] = []
+
+    async def open_it(**options: Any) -> Trail:
+        trails.append(await open_trail(address, **options))
+        return trails[-1]
+
+    yield open_it
+    for each in trails:
+        await each.close()
+
+
+@pytest.fixture
+def many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few records count as so many that they are loaded in the background."""
+    monkeypatch.setattr("clew.trail.postgres.search.replica.AT_ONCE", MANY // 2)
+
+
+async def write(trail: Trail, by: Principal, *titles: str) -> list[str]:
+    made = await trail.records.create_many([Draft(title=title, context={}) for title in titles], by=by)
+    return [each.id for each in made]
+
+
+async def find(trail: Trail, by: Principal, text: str = "thread", **parts: Any) -> list[str]:
+    found = await trail.index.search(SearchRequest(text=text, limit=1_000, **parts), by=by)
+    return sorted(hit.breadcrumb.title for hit in found.hits)
+
+
+def index_of(trail: Trail) -> PostgresSearch:
+    assert isinstance(trail.index, PostgresSearch)
+    return trail.index
+
+
+def is_loaded(trail: Trail) -> bool:
+    return index_of(trail)._replica._loaded is not None
+
+
+async def test_few_records_are_loaded_by_the_first_search(opened: Open, me: Principal) -> None:
+    trail = await opened()
+    await write(trail, me, "thread one")
+    assert await find(trail, me) == ["thread one"]
+    assert is_loaded(trail)
+
+
+@pytest.mark.usefixtures("many")
+async def test_many_records_are_loaded_in_the_background_from_the_second_search_on(opened: Open, me: Principal) -> None:
+    trail = await opened()
+    titles = sorted(f"thread {number}" for number in range(MANY))
+    await write(trail, me, *titles)
+    assert await find(trail, me) == titles
+    assert not is_loaded(trail)
+    assert await find(trail, me) == titles
+    assert await index_of(trail).load()
+    assert is_loaded(trail)
+    assert await find(trail, me) == titles
+
+
+@pytest.mark.usefixtures("many")
+async def test_nothing_written_during_a_load_is_lost(opened: Open, me: Principal) -> None:
+    trail, other = await opened(), await opened()
+    await write(trail, me, *(f"thread {number}" for number in range(MANY)))
+    loading = asyncio.ensure_future(index_of(trail).load())
+    wanted = sorted(f"thread {number}" for number in range(MANY))
+    for number in range(20):
+        await write((trail, other)[number % 2], me, f"thread new {number}")
+        wanted = sorted([*wanted, f"thread new {number}"])
+        assert await find(trail, me) == wanted
+    assert await loading
+    assert await find(trail, me) == wanted
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_trail_can_be_closed_while_it_loads(opened: Open, me: Principal) -> None:
+    trail = await opened()
+    await write(trail, me, *(f"thread {number}" for number in range(MANY)))
+    await trail.index.warm()
+    await trail.close()
+    assert len(await find(await opened(), me)) == MANY
+
+
+async def test_records_that_outgrow_the_memory_are_searched_on_the_server(
+    opened: Open, me: Principal, caplog: pytest.LogCaptureFixture
+) -> None:
+    trail, writer = await opened(search_memory=700_000), await opened()
+    await write(trail, me, "thread one")
+    assert await find(trail, me) == ["thread one"]
+    assert is_loaded(trail)
+    await write(writer, me, *(f"thread {number} {'with many other words ' * 20}" for number in range(6_000)))
+    assert len(await find(trail, me)) == 1_000
+    assert not is_loaded(trail)
+    await write(writer, me, "another ship")
+    assert await find(trail, me, "ship") == ["another ship"]
+    assert not await index_of(trail).load()
+    assert [record.levelname for record in caplog.records if "search.memory_mb" in record.message] == ["WARNING"]
+
+
+async def test_a_search_after_lost_connections_knows_all_that_was_written_meanwhile(
+    opened: Open, me: Principal, administrator: str
+) -> None:
+    trail, other = await opened(), await opened()
+    ids = await write(trail, me, "thread one", "thread two")
+    assert len(await find(trail, me)) == 2
+    for number in range(5):
+        await write(other, me, f"thread new {number}")
+        await other.records.update(ids[0], Change(title=f"wool {number}"), expect=number + 1, by=me)
+        with psycopg.connect(administrator, autocommit=True) as connection:
+            connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'clew'")
+        assert await find(trail, me) == sorted(["thread two", *(f"thread new {each}" for each in range(number + 1))])
+        assert await find(trail, me, "wool") == [f"wool {number}"]
+    assert is_loaded(trail)
+
+
+async def test_a_search_after_a_restore_from_a_backup_knows_only_what_is_there(
+    opened: Open, me: Principal, address: str, postgres_server: PostgresServer
+) -> None:
+    """The restored log has other events under the numbers that the memory has seen."""
+    name = address.rsplit("/", 1)[1]
+    trail = await opened()
+    await write(trail, me, "thread one", "thread two")
+    with psycopg.connect(postgres_server.address("postgres", "root"), autocommit=True) as connection:
+        connection.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'clew'")
+        connection.execute(f"CREATE DATABASE {name}_backup OWNER clew TEMPLATE {name}".encode())
+    for number in range(3):
+        await write(trail, me, f"thread lost {number}")
+    assert len(await find(trail, me)) == 5
+    with psycopg.connect(postgres_server.address("postgres", "root"), autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+        connection.execute(f"ALTER DATABASE {name}_backup RENAME TO {name}".encode())
+    assert await find(trail, me) == ["thread one", "thread two"]
+    for number in range(4):
+        await write(trail, me, f"thread new {number}")
+        wanted = ["thread one", "thread two", *(f"thread new {each}" for each in range(number + 1))]
+        assert await find(trail, me) == sorted(wanted)
+
+
+async def test_memory_that_records_no_longer_use_is_given_back(
+    opened: Open, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.trail.search.columns.SPARSE_FROM", 20)
+    trail, other = await opened(), await opened()
+    (id,) = await write(trail, me, "thread one")
+    for version in range(1, 60):
+        await other.records.update(id, Change(title=f"thread {version}", tags=["t"]), expect=version, by=me)
+        assert await find(trail, me, selector=Selector(all_tags=["t"])) == [f"thread {version}"]
+    loaded = index_of(trail)._replica._loaded
+    assert loaded is not None
+    assert loaded.index.columns.size < 30
