@@ -27,8 +27,8 @@ OURS, EMBEDDED, LANCE = "clew, PostgreSQL", "clew, embedded", "lancedb"
 QUERIES = "clew, PostgreSQL, by queries"
 LEAST_RECALL = 0.95
 COMPARED_AT = 100_000
-"""The size at which the time is held against LanceDB's. More records are not searched by queries: their graph of vectors
-takes too long to build."""
+"""The size at which the time is held against LanceDB's. More records are not searched by queries: the graph of their
+vectors takes too long to build."""
 K, WARM_UP = 10, 20
 Search = Callable[[Query, int], Awaitable[list[str]]]
 SET_UP = "SET maintenance_work_mem = '512MB'"

@@ -24,6 +24,13 @@ from tests.conformance.test_isolation import (  # noqa: F401
     test_who_writes_into_a_scope_that_it_lacks_cannot_read_it_back,
     test_widened_scopes_give_old_events_and_hits,
 )
+from tests.conformance.test_search_freshness import (  # noqa: F401
+    insider,
+    test_a_record_that_changes_its_scopes_leaves_and_comes_in_every_open_trail,
+    test_answers_do_not_depend_on_earlier_searches,
+    test_each_filter_follows_what_another_open_trail_changes,
+    test_one_who_may_not_see_a_record_does_not_hide_it_from_those_who_may,
+)
 from tests.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.req("RCR-19"), pytest.mark.req("BEY-07")]

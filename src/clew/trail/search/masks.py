@@ -18,7 +18,10 @@ from clew.trail.search.columns import FOREVER, Bools, Columns
 from clew.trail.search.ranking import Ints
 from clew.trail.search.search_index import Index
 
-MASKS = 64
+MASKS, MASK_BYTES = 64, 200_000_000
+"""The number of masks that are kept, and about the memory that they may take together."""
+SLOT_BYTES = 10
+"""The memory of a mask for each slot, at most."""
 FEW_CHANGES = 2_000
 
 
@@ -100,7 +103,7 @@ class Masks:
             known = self._look(source, known, selector, visible, now)
         known.seq = self._index.seq
         self._known[key] = known
-        if len(self._known) > MASKS:
+        while len(self._known) > min(MASKS, 1 + MASK_BYTES // (SLOT_BYTES * (self._index.columns.size + 1))):
             self._known.popitem(last=False)
         return known.allowed
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
+from itertools import takewhile
 from pathlib import Path
 from typing import Protocol
 
@@ -65,10 +66,12 @@ class Index:
     """The index of all records as of the event `seq`, except records that no search so far could have found. Only one
     thread at a time may use it. `changes` counts the changes of the indexed records."""
 
-    def __init__(self, trail_id: str, folder: Path | None) -> None:
-        """`folder` is where the postings are. With None they are in memory too."""
+    def __init__(self, trail_id: str, folder: Path | None, is_wanted: Callable[[], bool] = lambda: True) -> None:
+        """`folder` is where the postings are. With None they are in memory too. They are not finished when `is_wanted`
+        returns False."""
         self._trail_id = trail_id
         self._folder = folder
+        self._is_wanted = is_wanted
         self.columns = Columns()
         self.seq = -1
         self.changes = 0
@@ -192,7 +195,8 @@ class Index:
         if self._postings is None:
             self._postings = self._open_postings(source)
         present, gone = sorted(self._pending), sorted(self._gone)
-        work = zip(present, self.columns.term_texts(self.columns.slots(present)), strict=True)
+        texts = zip(present, self.columns.term_texts(self.columns.slots(present)), strict=True)
+        work = takewhile(lambda _: self._is_wanted(), texts)
         self._indexing = self._indexer.submit(_update, self._postings, work, gone, self.seq, source.mark_of(self.seq))
 
     def wait(self) -> None:

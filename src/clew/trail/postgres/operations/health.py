@@ -22,7 +22,8 @@ HERE = "relnamespace = current_schema()::regnamespace"
 
 
 def examine(reading: ReadTransaction, place: str, search_memory: int) -> list[EngineFinding]:
-    """All findings. `search_memory` is the number of bytes that records may take in memory. The transaction acts for upkeep, so that it has the consumers of all owners."""
+    """All findings. The transaction acts for upkeep, so that it has the consumers of all owners. `search_memory` is the
+    number of bytes that records may take in the memory of a process."""
     checks: tuple[Callable[[ReadTransaction], EngineFinding], ...] = (
         _durability,
         _extension,

@@ -61,10 +61,14 @@ class Replica:
         self._refused_at: int | None = None
         self._is_closed = threading.Event()
 
-    def close(self) -> None:
+    def stop(self) -> None:
+        """End a load that is under way. Any thread may call it."""
         self._is_closed.set()
-        self._loader.shutdown(wait=True)
+
+    def close(self) -> None:
+        self.stop()
         self._take_loaded()
+        self._loader.shutdown(wait=True)
         self.drop()
 
     def drop(self) -> None:
@@ -104,10 +108,9 @@ class Replica:
             self._loading = self._loader.submit(self._load)
 
     def _load(self) -> LoadedReplica:
-        index = Index(self._engine.trail_id, None)
+        index = Index(self._engine.trail_id, None, is_wanted=lambda: not self._is_closed.is_set())
         self._mark = self._engine.read_now(partial(self._fill, index), by=None)
-        if len(index.pending()) > PENDING:
-            index.wait()
+        index.wait()
         return LoadedReplica(index, Masks(index))
 
     def _take_loaded(self) -> None:

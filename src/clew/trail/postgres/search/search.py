@@ -4,6 +4,7 @@ If they are too many for that, or are not loaded yet, the server is asked for ca
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -104,7 +105,8 @@ class PostgresSearch:
     def _follow(self) -> None:
         """Read the changes after many writes without a search."""
         if self._replica.lags():
-            self._thread.submit(self._replica.catch_up)
+            with contextlib.suppress(RuntimeError):  # the trail is being closed
+                self._thread.submit(self._replica.catch_up)
 
     # -- on the server ------------------------------------------------------------------------------------
 
@@ -142,5 +144,6 @@ class PostgresSearch:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _close(self) -> None:
-        self._replica.close()
+        self._replica.stop()
         self._thread.shutdown(wait=True)
+        self._replica.close()
