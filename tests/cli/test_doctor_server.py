@@ -131,3 +131,14 @@ def test_the_vectors_of_all_owners_are_made_anew(clew: Clew, address: str, monke
     found = clew("trail", "search", "mail that is put in order", "--owner", "acme", "--json").json
     assert found["hits"][0]["breadcrumb"]["title"] == "Grüße aus Zürich ✓"
     assert clew("trail", "reembed").out == "All vectors are up to date.\n"
+
+
+def test_records_that_are_too_many_for_the_memory_of_a_process_are_noted(
+    clew: Clew, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on(address, fill)
+    assert findings(clew)["search"][0] == "ok"
+    monkeypatch.setenv("CLEW_SEARCH_MEMORY_MB", "0")
+    level, what = findings(clew)["search"]
+    assert level == "note"
+    assert "0.0 MB are allowed, so searches ask the server and find less by vector → Raise search.memory_mb" in what

@@ -7,9 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from clew.access import Principal
-from clew.trail.store import Trail
-from tests.conformance.records import found_titles, make
 from tests.conformance.test_search import *  # noqa: F403
 from tests.conformance.test_search_freshness import *  # noqa: F403
 from tests.conformance.test_search_order import *  # noqa: F403
@@ -29,14 +26,3 @@ def address(postgres_server: PostgresServer) -> Iterator[str]:
 @pytest.fixture
 def search_memory() -> int:
     return 0
-
-
-async def test_a_process_without_memory_for_records_says_so_once(
-    trail: Trail, me: Principal, caplog: pytest.LogCaptureFixture
-) -> None:
-    await make(trail, me, "thread")
-    for _ in range(3):
-        assert await found_titles(trail, me, "thread") == ["thread"]
-    assert [record.message for record in caplog.records if "search.memory_mb" in record.message] == [
-        "searches ask the server: the records take 0 MB of memory, and search.memory_mb allows 0"
-    ]

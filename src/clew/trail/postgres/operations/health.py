@@ -188,7 +188,7 @@ def _connections(reading: ReadTransaction) -> EngineFinding:
 
 
 def _search(reading: ReadTransaction, memory: int) -> EngineFinding:
-    from clew.trail.postgres.search.replica import read_size  # with numpy, which takes long to import
+    from clew.trail.postgres.search.memory import read_size  # with numpy, which takes long to import
 
     size = read_size(reading)
     what = f"{size.records:,} records to search, which take {_megabytes(size.bytes)} of memory in each process"

@@ -13,8 +13,8 @@ from typing import TypeVar
 from clew.access import Principal
 from clew.trail.model.query import Hit, SearchRequest, SearchResult, check_request
 from clew.trail.postgres.engine import PostgresEngine
+from clew.trail.postgres.search.memory import LoadedIndex, SearchMemory
 from clew.trail.postgres.search.record_cache import RecordCache
-from clew.trail.postgres.search.replica import LoadedReplica, Replica
 from clew.trail.postgres.search.server_search import ServerSearch
 from clew.trail.postgres.search.source import CallerSource
 from clew.trail.postgres.search.state import TrailState, read_state
@@ -40,7 +40,7 @@ class PostgresSearch:
         self._space = space
         self._indexer = TermIndexer(engine)
         self._cache = RecordCache()
-        self._replica = Replica(engine, self._indexer, memory)
+        self._memory = SearchMemory(engine, self._indexer, memory)
         self._has_searched = False
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
         self._indexer.on_indexed.append(self._follow)
@@ -50,13 +50,13 @@ class PostgresSearch:
         """Many records are loaded in the background. Until they are there, searches ask the server."""
         await self._indexer.catch_up()
         self._has_searched = True
-        await self._in_thread(self._replica.find)
+        await self._in_thread(self._memory.find)
 
     async def load(self) -> bool:
         """Return when the records are in memory, or False if they are too large for it."""
         await self.warm()
-        await self._in_thread(self._replica.wait)
-        return await self._in_thread(self._replica.find) is not None
+        await self._in_thread(self._memory.wait)
+        return await self._in_thread(self._memory.find) is not None
 
     async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
         by.require("read")
@@ -74,39 +74,39 @@ class PostgresSearch:
         records for that."""
         needed: int | None = None
         while True:
-            replica = self._replica.find(may_begin=may_begin)
-            if replica is None:
+            loaded = self._memory.find(may_begin=may_begin)
+            if loaded is None:
                 return None
-            work = partial(self._answer_from_memory, replica=replica, request=request, by=by, needed=needed)
+            work = partial(self._answer_from_memory, loaded=loaded, request=request, by=by, needed=needed)
             answer = self._engine.read_now(work, by=by)
             if not isinstance(answer, int):
                 return answer
             needed = answer if needed is None else needed
-            self._replica.catch_up()
+            self._memory.catch_up()
 
     def _answer_from_memory(
         self,
         reading: ReadTransaction,
-        replica: LoadedReplica,
+        loaded: LoadedIndex,
         request: SearchRequest,
         by: Principal,
         needed: int | None,
     ) -> tuple[Hit, ...] | int:
         """The hits, or the event up to which the memory must be brought first."""
         state = read_state(reading, by)
-        if not self._replica.is_at(state, state.head if needed is None else needed):
+        if not self._memory.is_at(state, state.head if needed is None else needed):
             return state.head
         question, query = self._understand(request, by, state)
-        index, now = replica.index, self._engine.wall()
+        index, now = loaded.index, self._engine.wall()
         source = CallerSource(reading, request, by, now, is_ahead=state.head > index.seq)
-        allowed = replica.masks.allow(source, request.selector, state.audiences, now)
+        allowed = loaded.masks.allow(source, request.selector, state.audiences, now)
         return find_hits(index, allowed, question, query, state.audiences, request, source)
 
     def _follow(self) -> None:
         """Read the changes after many writes without a search."""
-        if self._replica.lags():
+        if self._memory.lags():
             with contextlib.suppress(RuntimeError):  # the trail is being closed
-                self._thread.submit(self._replica.catch_up)
+                self._thread.submit(self._memory.catch_up)
 
     # -- on the server ------------------------------------------------------------------------------------
 
@@ -144,6 +144,6 @@ class PostgresSearch:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
     def _close(self) -> None:
-        self._replica.stop()
+        self._memory.stop()
         self._thread.shutdown(wait=True)
-        self._replica.close()
+        self._memory.close()

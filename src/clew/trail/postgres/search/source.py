@@ -33,7 +33,7 @@ NEXT = f"{ROW} AND v.rid > %(after)s WHERE b.rid > %(after)s AND t.rid > %(after
 """The condition stands for each table. Otherwise each batch would merge them from their first rows on."""
 POSITION = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed'), 0)"
 EPOCH = "SELECT coalesce((SELECT value FROM meta WHERE key = 'vectors_epoch'), '')"
-SIZE = "SELECT count(*), coalesce(sum(length(terms)), 0)::bigint / 4 FROM terms"
+SIZE = "SELECT (SELECT count(*) FROM breadcrumbs), coalesce(sum(length(terms)), 0)::bigint / 4 FROM terms"
 FETCH = f"{CURRENT} WHERE b.rid = ANY (%(rids)s) AND {SEEN}"
 EXPIRES_AT, MAX_READS, READ_COUNT = 12, 13, 14
 """Columns of FETCH."""
@@ -42,7 +42,7 @@ _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _decode_texts = msgspec.json.Decoder(frozenset[str]).decode
 
 
-class ReplicaSource:
+class TrailSource:
     """See `clew.trail.search.search_index.IndexSource`. The transaction is one of upkeep: it reads the records of all
     owners, in one snapshot."""
 

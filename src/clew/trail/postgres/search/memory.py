@@ -14,7 +14,7 @@ import msgspec
 
 from clew.errors import ClewError, StorageError
 from clew.trail.postgres.engine import PostgresEngine
-from clew.trail.postgres.search.source import ReplicaSource
+from clew.trail.postgres.search.source import TrailSource
 from clew.trail.postgres.search.state import TrailState
 from clew.trail.postgres.search.term_indexer import TermIndexer
 from clew.trail.postgres.transactions import ReadTransaction
@@ -30,33 +30,33 @@ LOOK_AGAIN = 10_000
 log = logging.getLogger(__name__)
 
 
-class ReplicaSize(NamedTuple):
+class MemorySize(NamedTuple):
     """The number of records of a trail, and the bytes that they take in memory."""
 
     records: int
     bytes: int
 
 
-class LoadedReplica(msgspec.Struct, frozen=True):
+class LoadedIndex(msgspec.Struct, frozen=True):
     """An index with the filters that are known for it."""
 
     index: Index
     masks: Masks
 
 
-class Replica:
+class SearchMemory:
     """The columns and postings of a process, None while they are not loaded. Only one thread at a time may use it; it
     loads in another one."""
 
     def __init__(self, engine: PostgresEngine, indexer: TermIndexer, room: int) -> None:
-        """`room` is the number of bytes that it may take."""
+        """`room` is the number of bytes that it may take. With 0, nothing is loaded."""
         self._engine = engine
         self._indexer = indexer
         self._room = room
-        self._loaded: LoadedReplica | None = None
+        self._loaded: LoadedIndex | None = None
         self._mark = (0, 0)
         """The last event that was read, and its time. Another time says that the log was restored from a backup."""
-        self._loading: Future[LoadedReplica] | None = None
+        self._loading: Future[LoadedIndex] | None = None
         self._loader = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-load")
         self._refused_at: int | None = None
         self._is_closed = threading.Event()
@@ -79,12 +79,12 @@ class Replica:
 
     # -- loading ------------------------------------------------------------------------------------------
 
-    def find(self, *, may_begin: bool = True) -> LoadedReplica | None:
+    def find(self, *, may_begin: bool = True) -> LoadedIndex | None:
         """What is loaded. If nothing is, few records are loaded now. With `may_begin`, more are loaded in the
         background, if there is room for them."""
         if self._loading is not None and self._loading.done():
             self._take_loaded()
-        if self._loaded is None and self._loading is None and not self._is_refused():
+        if self._room and self._loaded is None and self._loading is None and not self._is_refused():
             self._begin(may_begin)
         return self._loaded
 
@@ -107,11 +107,11 @@ class Replica:
         elif may_begin:
             self._loading = self._loader.submit(self._load)
 
-    def _load(self) -> LoadedReplica:
+    def _load(self) -> LoadedIndex:
         index = Index(self._engine.trail_id, None, is_wanted=lambda: not self._is_closed.is_set())
         self._mark = self._engine.read_now(partial(self._fill, index), by=None)
         index.wait()
-        return LoadedReplica(index, Masks(index))
+        return LoadedIndex(index, Masks(index))
 
     def _take_loaded(self) -> None:
         loading, self._loading = self._loading, None
@@ -119,7 +119,8 @@ class Replica:
             return
         try:
             self._loaded = loading.result()
-        except ClewError as error:
+        except (ClewError, MemoryError) as error:
+            self._refused_at = self._engine.wakeups.head
             if not self._is_closed.is_set():
                 log.warning("searches ask the server, as the records could not be read: %s", error)
 
@@ -133,7 +134,7 @@ class Replica:
 
     def _fill(self, index: Index, reading: ReadTransaction) -> tuple[int, int]:
         """Bring the index up to the snapshot. Returns the mark of the last event."""
-        source = ReplicaSource(reading, self._refuse_closed)
+        source = TrailSource(reading, self._refuse_closed)
         index.sync(source)
         return index.seq, source.time_of(index.seq)
 
@@ -171,7 +172,7 @@ class Replica:
 
     def _follow(self, index: Index, reading: ReadTransaction) -> bool:
         """Read the changes. Returns False if all records must be read anew."""
-        source, (seq, at) = ReplicaSource(reading), self._mark
+        source, (seq, at) = TrailSource(reading), self._mark
         if source.position() < seq or source.time_of(seq) != at or source.epoch() != index.epoch:
             return False
         if index.columns.is_sparse:
@@ -180,8 +181,8 @@ class Replica:
         return True
 
 
-def read_size(reading: ReadTransaction) -> ReplicaSize:
+def read_size(reading: ReadTransaction) -> MemorySize:
     """The size of a trail in memory. The transaction is one of upkeep."""
-    records, words = ReplicaSource(reading).size()
+    records, words = TrailSource(reading).size()
     dimension = reading.value("SELECT vector_dims(vector) FROM vectors LIMIT 1") or 0
-    return ReplicaSize(records, estimate_bytes(records, words, dimension))
+    return MemorySize(records, estimate_bytes(records, words, dimension))
