@@ -117,11 +117,11 @@ def test_what_goes_wrong_in_it_is_one_line_with_its_place(folder: Path, text: st
 
 
 def test_one_that_does_not_end_is_ended(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(python_file, "SECONDS", 2.0)
+    monkeypatch.setattr(python_file, "SECONDS", 0.5)
     told = fail(
         folder, "import subprocess, sys\nsubprocess.Popen([sys.executable, '-c', 'input()'])\nwhile True: pass\n"
     )
-    assert "config.py: did not end within 2 seconds" in told
+    assert "config.py: did not end within 0.5 seconds" in told
 
 
 def test_every_setting_can_be_defined() -> None:

@@ -136,62 +136,64 @@ async def test_a_breadcrumb_at_every_limit_is_accepted(trail: Trail) -> None:
     assert len(stored.embedding or ()) == MAX_DIMENSION
 
 
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"title": ""},
-        {"title": " \t\n"},
-        {"title": "t" * (MAX_TITLE + 1)},
-        {"title": "nul \x00"},
-        {"title": HALF},
-        {"context": {"a": HALF}},
-        {"context": {HALF: 1}},
-        {"context": {1: "a key that is no text"}},
-        {"context": {"a": object()}},
-        {"context": nested(MAX_DEPTH + 1)},
-        {"context": nested(100_000)},
-        {"context": {"a": "x" * MAX_CONTEXT}},
-        {"tags": [""]},
-        {"tags": [" outer"]},
-        {"tags": ["line\nbreak"]},
-        {"tags": ["nul\x00"]},
-        {"tags": [HALF]},
-        {"tags": ["x" * (MAX_TAG + 1)]},
-        {"tags": [f"t{number}" for number in range(MAX_TAGS + 1)]},
-        {"tags": "text"},
-        {"tags": [7]},
-        {"scopes": ["two words"]},
-        {"scopes": [HALF]},
-        {"scopes": "text"},
-        {"scopes": [f"s{number}" for number in range(MAX_SCOPES + 1)]},
-        {"schema_name": ""},
-        {"schema_name": "no spaces"},
-        {"schema_name": "x" * 201},
-        {"llm_hints": {"unknown": 1}},
-        {"llm_hints": {"template": "{{#each"}},
-        {"llm_hints": {"literal": {"a": HALF}}},
-        {"entities": {"a": HALF}},
-        {"embedding": []},
-        {"embedding": [0.0, 0.0]},
-        {"embedding": [float("nan"), 1.0]},
-        {"embedding": [float("inf"), 1.0]},
-        {"embedding": [1.0] * (MAX_DIMENSION + 1)},
-        {"id": "not-a-uuid"},
-        {"id": FULL_ID.upper()},
-        {"idempotency_key": ""},
-        {"idempotency_key": "k" * 301},
-        {"idempotency_key": HALF},
-        {"ttl": Ttl(kind="datetime")},
-        {"ttl": Ttl(kind="usage")},
-        {"ttl": Ttl(kind="usage", max_reads=0)},
-    ],
-    ids="+".join,
-)
-async def test_what_cannot_be_kept_is_refused_and_nothing_is_written(
-    trail: Trail, me: Principal, fields: dict[str, Any]
-) -> None:
-    with pytest.raises(InvalidInput):
-        await trail.records.create(Draft(**{"title": "T", "context": {}, **fields}), by=me)
+REFUSED: list[dict[str, Any]] = [
+    {"title": ""},
+    {"title": " \t\n"},
+    {"title": "t" * (MAX_TITLE + 1)},
+    {"title": "nul \x00"},
+    {"title": HALF},
+    {"context": {"a": HALF}},
+    {"context": {HALF: 1}},
+    {"context": {1: "a key that is no text"}},
+    {"context": {"a": object()}},
+    {"context": nested(MAX_DEPTH + 1)},
+    {"context": nested(100_000)},
+    {"context": {"a": "x" * MAX_CONTEXT}},
+    {"tags": [""]},
+    {"tags": [" outer"]},
+    {"tags": ["line\nbreak"]},
+    {"tags": ["nul\x00"]},
+    {"tags": [HALF]},
+    {"tags": ["x" * (MAX_TAG + 1)]},
+    {"tags": [f"t{number}" for number in range(MAX_TAGS + 1)]},
+    {"tags": "text"},
+    {"tags": [7]},
+    {"scopes": ["two words"]},
+    {"scopes": [HALF]},
+    {"scopes": "text"},
+    {"scopes": [f"s{number}" for number in range(MAX_SCOPES + 1)]},
+    {"schema_name": ""},
+    {"schema_name": "no spaces"},
+    {"schema_name": "x" * 201},
+    {"llm_hints": {"unknown": 1}},
+    {"llm_hints": {"template": "{{#each"}},
+    {"llm_hints": {"literal": {"a": HALF}}},
+    {"entities": {"a": HALF}},
+    {"embedding": []},
+    {"embedding": [0.0, 0.0]},
+    {"embedding": [float("nan"), 1.0]},
+    {"embedding": [float("inf"), 1.0]},
+    {"embedding": [1.0] * (MAX_DIMENSION + 1)},
+    {"id": "not-a-uuid"},
+    {"id": FULL_ID.upper()},
+    {"idempotency_key": ""},
+    {"idempotency_key": "k" * 301},
+    {"idempotency_key": HALF},
+    {"ttl": Ttl(kind="datetime")},
+    {"ttl": Ttl(kind="usage")},
+    {"ttl": Ttl(kind="usage", max_reads=0)},
+]
+
+
+async def test_what_cannot_be_kept_is_refused_and_nothing_is_written(trail: Trail, me: Principal) -> None:
+    taken = []
+    for fields in REFUSED:
+        try:
+            await trail.records.create(Draft(**{"title": "T", "context": {}, **fields}), by=me)
+        except InvalidInput:
+            continue
+        taken.append(fields)
+    assert taken == []
     assert await list_all(trail, me) == []
     assert await trail.log.head() == 0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ import msgspec
 import pytest
 
 from clew.access import ROLES, VERBS, Principal
-from clew.errors import AccessDenied, NotFound
+from clew.errors import AccessDenied, AlreadyExists, Conflict, LeaseLost, NotFound
 from clew.trail import store
 from clew.trail.model.breadcrumb import Change, Update
 from clew.trail.model.edge import Edge
@@ -110,18 +111,20 @@ def test_the_matrix_names_every_method_that_takes_a_principal() -> None:
     assert found == MATRIX.keys()
 
 
-@pytest.mark.parametrize(
-    ("method", "role"), [(method, role) for method, (verb, _) in MATRIX.items() for role in sorted(VERBS[verb])]
-)
+@pytest.mark.parametrize("method", MATRIX)
 async def test_a_role_may_do_what_its_verbs_say_and_others_are_refused_before_it(
-    scene: Scene, me: Principal, method: str, role: str
+    scene: Scene, me: Principal, method: str
 ) -> None:
     verb, call = MATRIX[method]
     for other in {*ROLES, ""} - set(VERBS[verb]):
         with pytest.raises(AccessDenied) as caught:
             await call(scene, with_roles(me, *filter(None, [other])))
         assert (caught.value.verb, set(caught.value.needed)) == (verb, VERBS[verb])
-    await call(scene, with_roles(me, role))
+    first, *others = sorted(VERBS[verb])
+    await call(scene, with_roles(me, first))
+    for role in others:
+        with suppress(AlreadyExists, Conflict, LeaseLost, NotFound):  # the first has done it already
+            await call(scene, with_roles(me, role))
 
 
 def test_the_verbs_are_those_of_the_three_roles() -> None:

@@ -30,7 +30,7 @@ from tests.faults.processes import KILLED, PATIENCE, Child, drain, eventually, i
 WORKERS, EVENTS = 10, 1_000
 LONG = timedelta(seconds=30)
 LEASE = timedelta(seconds=4)
-SHORT = timedelta(seconds=1)
+SHORT = timedelta(seconds=0.2)
 SLACK = timedelta(seconds=20)
 """What a loaded machine may add to a lease before another worker has written its output."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -142,16 +143,14 @@ async def test_of_writes_that_share_a_commit_each_succeeds_or_fails_alone(engine
 async def test_a_deadlock_is_resolved_by_running_one_of_the_two_again(engine: PostgresEngine) -> None:
     await engine.append(put("a", "0"), by=None)
     await engine.append(put("b", "0"), by=None)
-    met, runs = asyncio.Event(), []
-    loop = asyncio.get_running_loop()
+    have_locked, runs = threading.Barrier(2, timeout=PATIENCE), []
 
     def change(first: str, second: str) -> Work:
         def work(writing: WriteTransaction) -> None:
             runs.append(first)
             writing.run("UPDATE meta SET value = (value::int + 1)::text WHERE key = %s", (first,))
-            if len(runs) == 2:
-                loop.call_soon_threadsafe(met.set)
-            asyncio.run_coroutine_threadsafe(asyncio.wait_for(met.wait(), PATIENCE), loop).result(PATIENCE)
+            if len(runs) <= 2:  # the third run has nobody to meet
+                have_locked.wait()
             writing.run("UPDATE meta SET value = (value::int + 1)::text WHERE key = %s", (second,))
 
         return work

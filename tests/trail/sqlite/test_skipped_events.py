@@ -61,11 +61,12 @@ async def test_a_wanted_event_after_many_others_is_claimed(trail: SqliteTrail) -
 
 async def test_the_cursor_moves_past_skipped_events(trail: SqliteTrail) -> None:
     await register(trail, "wanted")
-    waiting = wait_for_one(trail)
-    await write(trail, "other", 5)
-    async with asyncio.timeout(PATIENCE):
-        while await cursor_of(trail) < await trail.log.head():
-            await asyncio.sleep(0.01)  # nothing tells that a cursor has moved
+    waiting = asyncio.ensure_future(trail.deliveries.claim("c", by=ME, worker="w", wait=10 * PATIENCE))
+    for _ in range(3):
+        await write(trail, "other", 5)
+        async with asyncio.timeout(PATIENCE):
+            while await cursor_of(trail) < await trail.log.head():
+                await asyncio.sleep(0.01)  # nothing tells that a cursor has moved
     assert not waiting.done()
     waiting.cancel()
 

@@ -118,7 +118,10 @@ async def _stop_when(event: asyncio.Event, server: uvicorn.Server, *, force: boo
 def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=2_048)
+        listener = socket.create_server((host, port), family=family, backlog=2_048)
+        # connections inherit it: an answer in two pieces would wait 40 ms for the acknowledgement of the first one
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listener
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass, field
+from functools import partial
 
 from clew.access import Principal
 from clew.trail.model.consumer import StoredConsumer
@@ -17,7 +18,7 @@ from clew.trail.work.loop_calls import LoopCalls
 class Order:
     """A pending claim of a worker. `stored` is its consumer as last read, and `due` the time at which the next waiting
     event of the consumer is due. `look` counts the detected writes of other processes at that read. `turn` is the last
-    transaction that was checked for events for this order."""
+    transaction that was checked for events for this order. `is_hastened` says that its wait is already shortened."""
 
     consumer: str
     by: Principal
@@ -31,6 +32,7 @@ class Order:
     turn: int = 0
     claims: list[Claim] = field(default_factory=list)
     is_answered: bool = False
+    is_hastened: bool = False
 
     def answer(self) -> None:
         """Answer the order with `claims`. Must be called on the event loop that waits."""
@@ -86,6 +88,11 @@ class Orders:
         if taken:
             self._filled.append(order)
         return taken
+
+    def hasten(self, order: Order, seconds: float) -> None:
+        """Let a pending order wait for at most `seconds` from now on."""
+        order.is_hastened, loop = True, order.done.get_loop()
+        self._calls.add(loop, partial(loop.call_later, seconds, self.end, order))
 
     def hand_out(self) -> None:
         """Answer the filled orders after the commit. If the event loop of an order is closed, its leases expire."""

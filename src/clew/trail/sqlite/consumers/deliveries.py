@@ -297,11 +297,14 @@ class SqliteDeliveries:
 
     def committed(self, changed: Sequence[int]) -> None:
         """Hand out the claims of the transaction that was just committed. Orders that were not checked end, so that
-        their workers look for themselves. If more than events has changed, all orders end."""
+        their workers look for themselves. If more than events has changed, all orders end. Orders that had no event in
+        the transaction end soon, so that the cursors of their consumers are written."""
         self._claiming.committed()
         for order in self._orders.standing():
             if order.turn != self._turn or 0 in changed:
                 self._orders.take_to_fill(order)
+            elif not order.is_hastened and self._is_behind(order):
+                self._orders.hasten(order, SETTLE / 1_000_000)
         self._orders.hand_out()
 
     def rolled_back(self) -> None:
