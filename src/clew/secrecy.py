@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -225,7 +226,8 @@ for _mark in _MARKS:
 _SERVICE_MARKS = ("ailgun", "AILGUN", "wilio", "WILIO", "iscord", "ISCORD")
 """Marks that may stand far from a key: they name the service that it is for."""
 NEAR = 20
-_SHORT = 2_000
+_SHORT, _SHORT_WITHOUT_NUMPY = 350, 2_000
+"""Shorter texts are searched for one mark after the other. Loading numpy takes longer than searching a text."""
 _ADDRESS = lazy_pattern(r"://\S*")
 
 _IN_ADDRESS = lazy_pattern(
@@ -317,7 +319,7 @@ def may_hold_keys(text: str) -> bool:
 
 
 def _marks_in(text: str) -> set[str]:
-    if len(text) < _SHORT:
+    if len(text) < (_SHORT if "numpy" in sys.modules else _SHORT_WITHOUT_NUMPY):
         return {mark for rare, marks in _MARKS_BY_LETTER.items() if rare in text for mark in marks if mark in text}
     return {mark for mark in _possible(text) if mark in text}
 

@@ -6,11 +6,13 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from clew.app import App, open_app
 from clew.config import Config, KnowledgeConfig
 from clew.knowledge.answering.resolver import SCHEMA as ANSWERS
+from clew.knowledge.answering.resolver import SCOPE
 from clew.knowledge.nodes.node_store import UNVERIFIED
 from clew.llm.model import open_models
 from clew.llm.requests import Model, ModelReply, ModelRequest, OnText
@@ -24,7 +26,8 @@ def scripted(*said: str) -> ScriptedModel:
 
 
 async def answers(app: App) -> list[dict[str, Any]]:
-    page = await app.trail.records.list(Selector(schema_name=ANSWERS), by=app.me, oldest_first=True)
+    reader = msgspec.structs.replace(app.me, scopes=frozenset({SCOPE}))
+    page = await app.trail.records.list(Selector(schema_name=ANSWERS), by=reader, oldest_first=True)
     return [each.context for each in page.items]
 
 

@@ -11,12 +11,14 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
-from clew.knowledge.answering.resolver import MAX_ENTRIES, MAX_QUESTION, SCHEMA, AnswerCache
+from clew.knowledge.answering.resolver import MAX_ENTRIES, MAX_QUESTION, SCHEMA, SCOPE, AnswerCache
 from clew.knowledge.base import Knowledge, open_knowledge
 from clew.knowledge.nodes.kinds import NodeDomain, NodeType
 from clew.knowledge.nodes.node_graph import NodeGraph
 from clew.knowledge.nodes.node_store import build_node
 from clew.llm import open_embedder
+from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.knowledge.code.repositories import make_repository, write
@@ -135,7 +137,8 @@ async def test_sessions_do_not_share_answers(knowledge: Knowledge, me: Principal
 async def test_every_answer_leaves_a_breadcrumb(knowledge: Knowledge, trail: Trail, me: Principal) -> None:
     await layers(knowledge, me, WHERE, WHERE, "what did zzqx blorf", session_id="s1")
     await knowledge.resolver.flush()
-    page = await trail.records.list(Selector(schema_name=SCHEMA), by=me, oldest_first=True)
+    reader = msgspec.structs.replace(me, scopes=frozenset({SCOPE}))
+    page = await trail.records.list(Selector(schema_name=SCHEMA), by=reader, oldest_first=True)
     first, second, third = (each.context for each in page.items)
     assert SCHEMA == "system.answer.v1"
     assert [first["layer"], second["layer"], third["status"]] == ["graph", "cache", "no_matches"]
@@ -143,6 +146,17 @@ async def test_every_answer_leaves_a_breadcrumb(knowledge: Knowledge, trail: Tra
     assert (first["question"], first["kind"], first["tokens"]) == (WHERE, "code", 0)
     assert first["latency_ms"] > 0
     assert {"layer:cache", "session:s1"} <= set(page.items[1].tags)
+
+
+@pytest.mark.req("SYL-89")
+async def test_breadcrumbs_of_answers_appear_in_no_search(knowledge: Knowledge, trail: Trail, me: Principal) -> None:
+    draft = Draft(title="How backoff waits", context={"text": "backoff waits twice as long"})
+    await trail.records.create(draft, by=me)
+    wanted = SearchRequest(text="where is backoff")
+    before = await trail.index.search(wanted, by=me)
+    await layers(knowledge, me, WHERE, "which function does backoff call")
+    await knowledge.resolver.flush()
+    assert (await trail.index.search(wanted, by=me)).hits == before.hits
 
 
 @pytest.mark.req("SYL-89")

@@ -16,6 +16,7 @@ from clew.catalog.operations.markdown import render_entry, render_folded
 from clew.catalog.operations.text import inline
 from clew.catalog.registry import EntryPoints, RoutedTool
 from clew.llm.tokens import estimate_tokens
+from clew.trail.model.query import Hit
 from clew.trail.search.closeness import NEAR, closeness
 
 FEW = 4
@@ -158,10 +159,14 @@ def _unfold(
     ranked = list(islice(_ranked(entries, found), most + MOST_NAMED))
     tools = _fitting(ranked[:most], [each.size for each in ranked[:most]], room - used)
     used += sum(each.size for each in tools)
-    all_resources = _resources(found) if is_relevant else []
-    sizes = [estimate_tokens(render_entry(each)[0]) for each in all_resources]
-    resources = _fitting(all_resources, sizes, room - used)
-    used += sum(sizes[: len(resources)])
+    resources: list[CatalogEntry] = []
+    for hit in _close_hits(found) if is_relevant else ():
+        entry = _resource_entry(hit)
+        size = estimate_tokens(render_entry(entry)[0])
+        if used + size > room:
+            break
+        resources.append(entry)
+        used += size
     if not tools and not resources:
         return None
     rest = ranked[len(tools) : len(tools) + MOST_NAMED]
@@ -186,20 +191,16 @@ def _fitting(items: Sequence[T], sizes: Sequence[int], room: int) -> Sequence[T]
     return items[:number]
 
 
-def _resources(found: DomainHits) -> list[CatalogEntry]:
+def _close_hits(found: DomainHits) -> list[Hit]:
     """The resources that are nearly as relevant as the most relevant hit."""
-    if not found.resources:
-        return []
     least = min(max(found.relevance, 1.0), 2.0) * NEAR / 2
-    close = [hit for hit in found.resources if closeness(hit) >= least]
-    return [
-        CatalogEntry(
-            route=hit.breadcrumb.context["uri"],
-            description=inline(hit.breadcrumb.context["description"] or hit.breadcrumb.title),
-            score=round(closeness(hit), 3),
-        )
-        for hit in close
-    ]
+    return [hit for hit in found.resources if closeness(hit) >= least]
+
+
+def _resource_entry(hit: Hit) -> CatalogEntry:
+    context = hit.breadcrumb.context
+    description = inline(context["description"] or hit.breadcrumb.title)
+    return CatalogEntry(route=context["uri"], description=description, score=round(closeness(hit), 3))
 
 
 def _entry(each: RoutedTool, found: DomainHits, described: Collection[str]) -> CatalogEntry:
@@ -261,7 +262,7 @@ def _tell(
 ) -> str:
     """A sentence about the cut: entry points and resources of the domains in full, and further domains."""
     parts = [_count(each.more, "entry point", each.domain) for each in kept if each.more and not each.is_folded]
-    left = sum(len(_resources(found)) for found in wanted.values())
+    left = sum(len(_close_hits(found)) for found in wanted.values())
     left -= sum(len(each.resources) for each in kept)
     if left and is_relevant:
         parts.append(_count(left, "resource"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from typing import NamedTuple
 
@@ -111,14 +112,17 @@ async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
     look at all of them."""
     for found in _NUMBERED.finditer(question.text):
         word, number = found.groups()
-        hits = await code.passages([word, number], shares=EVERYWHERE, limit=MAX_WITH_WORD)
-        both = [hit.place for hit in hits if hit.cover >= WHOLE]
-        spelled = re.compile(rf"(?<![A-Za-z]){word}[\s/_.-]?{re.escape(number)}(?!\d)", re.IGNORECASE)
-        if len(both) <= MAX_WITH_BOTH and not any(
-            spelled.search("\n".join(each.lines)) for each in await code.excerpts(both)
-        ):
+        both = await code.passages([word, number], shares=EVERYWHERE, limit=MAX_WITH_WORD, cover=WHOLE)
+        beginning = word.lower()  # begins the expression, because texts are searched for plain letters much faster
+        spelled = re.compile(rf"{beginning}(?<![a-z]{beginning})[\s/_.-]?{re.escape(number)}(?!\d)")
+        places = [hit.place for hit in both]
+        if len(both) <= MAX_WITH_BOTH and not await code.choose(places, partial(_matches, spelled), limit=1):
             return found[0]
     return ""
+
+
+def _matches(pattern: re.Pattern[str], text: str) -> bool:
+    return pattern.search(text.lower()) is not None
 
 
 async def _find_quoted(
@@ -128,12 +132,22 @@ async def _find_quoted(
     the hits of the question and those with all words of the text, best first."""
     found: list[PassageHit] = []
     for phrase in map(str.lower, _quotations(question.text)):
-        with_words = await code.passages(content_words(phrase), shares=shares, limit=MAX_WITH_WORD)
-        possible = [*[hit for hit in with_words if hit.cover >= WHOLE][:MAX_QUOTED_PLACES], *hits]
-        excerpts = await code.excerpts([hit.place for hit in possible])
-        texts = (" ".join("\n".join(excerpt.lines).split()).lower() for excerpt in excerpts)
-        found += [hit for hit, text in zip(possible, texts, strict=True) if phrase in text]
+        words, inner = content_words(phrase), content_words(" ".join(phrase.split()[1:-1]))
+        with_words = await code.passages(words, shares=shares, limit=MAX_WITH_WORD, cover=WHOLE)
+        # the first and the last word may be parts of longer ones
+        likely = code.text.without_lacking(hits, inner)
+        possible: dict[PassagePlace, PassageHit] = {}
+        for hit in (*with_words[:MAX_QUOTED_PLACES], *likely):
+            possible.setdefault(hit.place, hit)
+        places = await code.choose(list(possible), partial(_has_phrase, phrase), limit=len(possible))
+        found += [possible[place] for place in places]
     return found
+
+
+def _has_phrase(phrase: str, text: str) -> bool:
+    """Whether a text has a phrase in lower case, in any spacing."""
+    lower = text.lower()
+    return all(word in lower for word in phrase.split()) and phrase in " ".join(lower.split())
 
 
 def _quotations(text: str) -> list[str]:

@@ -41,6 +41,9 @@ from clew.trail.store import Trail
 
 Layer = Literal["cache", "graph", "model"]
 SCHEMA = "system.answer.v1"
+SCOPE = "clew:answer"
+"""The scope of the breadcrumbs of answers. Callers do not have it unless they name it, so that answers appear in no
+search, and questions do not change the ranking of later ones."""
 MAX_QUESTION = 4_000
 MAX_CONFLICTS = 3
 MODEL_SECONDS = 30.0
@@ -220,9 +223,11 @@ class Resolver:
         tags = [f"layer:{answer.layer}", *([f"session:{session_id}"] if session_id else [])]
         title = inline(mask_keys(answer.question), 120)
         ttl = Ttl(kind="datetime", expires_at=self._clock.now() + KEPT)
-        draft = Draft(title=title, schema_name=SCHEMA, context=context, tags=tags, ttl=ttl, embed="never")
+        draft = Draft(
+            title=title, schema_name=SCHEMA, context=context, tags=tags, scopes=(SCOPE,), ttl=ttl, embed="never"
+        )
         try:
-            await self._trail.records.create(draft, by=by)
+            await self._trail.records.create(draft, by=msgspec.structs.replace(by, scopes=by.scopes | {SCOPE}))
         except ClewError as error:  # such as a full or read-only disk
             _log.warning("the trace of an answer was not written: %s", error)
 

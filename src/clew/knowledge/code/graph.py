@@ -10,6 +10,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
@@ -258,10 +259,12 @@ class CodeGraph:
 
         return await self._answer(find, _node_paths, ref=ref)
 
-    async def passages(self, words: Sequence[str], *, shares: Shares, limit: int = 60) -> list[PassageHit]:
-        """The passages of code and documents that have these words or are close in meaning, best first."""
+    async def passages(
+        self, words: Sequence[str], *, shares: Shares, limit: int = 60, cover: float = 0.0
+    ) -> list[PassageHit]:
+        """As `SearchIndex.passages`, of code and documents as they are now."""
         return await self._answer(
-            lambda _: self.text.passages(words, shares=shares, limit=limit),
+            lambda _: self.text.passages(words, shares=shares, limit=limit, cover=cover),
             lambda hits: {hit.place.path for hit in hits[:SHOWN]},
         )
 
@@ -289,6 +292,25 @@ class CodeGraph:
                 return [_excerpt(sql, place, contents[place.path]) for place in places]
 
         return await asyncio.to_thread(read)
+
+    async def choose(
+        self, places: Sequence[PassagePlace], is_wanted: Callable[[str], object], *, limit: int
+    ) -> list[PassagePlace]:
+        """The first of some passages whose text, which may hold keys, fulfils a condition."""
+
+        def read() -> list[PassagePlace]:
+            lines: dict[str, list[str]] = {}
+            wanted = (place for place in places if is_wanted(self._text_of(place, lines)))
+            return list(islice(wanted, limit))
+
+        return await asyncio.to_thread(read)
+
+    def _text_of(self, place: PassagePlace, known: dict[str, list[str]]) -> str:
+        """The text of a passage; `known` gets the lines of its file."""
+        if place.path not in known:
+            content = read_content(self.tree.root, place.path)
+            known[place.path] = decode_text(content.body).split("\n") if content is not None else []
+        return "\n".join(known[place.path][place.start - 1 : place.end])
 
     async def files_with(self, text: str, query: str, *, limit: int) -> list[SearchedFile]:
         """Of the files that a query finds, those that have a text, best first."""

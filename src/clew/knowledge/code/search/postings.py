@@ -262,19 +262,17 @@ class IndexView:
         return first, first + len(self.files[file].packed.names)
 
     def place_of(self, passage: int) -> PassagePlace:
-        number = int(self.passage_file[passage])
-        file, at = self.files[number], passage - self._passage_first[number]
-        packed = file.packed
-        return PassagePlace(
-            file.path,
-            file.blob,
-            file.language,
-            KINDS[self.passage_kind[passage]],
-            packed.names[at],
-            packed.owners[at],
-            packed.starts[at],
-            packed.ends[at],
-        )
+        return self.places_of(np.array([passage]))[0]
+
+    def places_of(self, passages: Ints) -> list[PassagePlace]:
+        found = []
+        numbers, kinds = self.passage_file[passages].tolist(), self.passage_kind[passages].tolist()
+        for passage, number, kind in zip(passages.tolist(), numbers, kinds, strict=True):
+            file, at = self.files[number], passage - self._passage_first[number]
+            packed = file.packed
+            place = packed.names[at], packed.owners[at], packed.starts[at], packed.ends[at]
+            found.append(PassagePlace(file.path, file.blob, file.language, KINDS[kind], *place))
+        return found
 
     def cosines(self, vector: Floats) -> Floats:
         """The cosine of each passage with a vector of length 1; 0 for those without a vector."""

@@ -66,6 +66,7 @@ _EMBEDDED = "embedded"
 table."""
 _STATE = "f.path, f.blob, f.language, p.model = ? AND p.vectors IS NOT NULL"
 _FILES = "FROM files f JOIN passages p USING (blob, language) WHERE f.left_out = ''"
+_OUTER = ("class", "interface")
 _decode = msgspec.msgpack.Decoder(Packed).decode
 
 
@@ -135,23 +136,41 @@ class SearchIndex:
         *,
         shares: Shares,
         limit: int = 60,
+        cover: float = 0.0,
     ) -> list[PassageHit]:
-        """The passages that have the words of a question or are close to them in meaning, best first."""
+        """The passages that have the words of a question or are close to them in meaning, best first. Those with less
+        than `cover` are left out afterwards."""
         view = self._fresh_view()
         if not view.files or not words:
             return []
         terms = {term: 1.0 for word in words for term in terms_of(word)}
         ranked = rank_passages(terms, view, self._vector_of(" ".join(words)), shares)
-        rows = _best(ranked.passages, limit)
-        cover = self._cover(view, ranked, words, rows)
-        return [PassageHit(view.place_of(row), float(ranked.passages[row]), cover[row]) for row in rows]
+        rows = np.array(_best(ranked.passages, limit), np.int64)
+        shares_of = self._cover(view, ranked, words, rows)
+        kept = shares_of >= cover
+        scores, covers = ranked.passages[rows[kept]].tolist(), shares_of[kept].tolist()
+        return [PassageHit(*each) for each in zip(view.places_of(rows[kept]), scores, covers, strict=True)]
+
+    def without_lacking(self, hits: Sequence[PassageHit], words: Sequence[str]) -> list[PassageHit]:
+        """Some passages without those that lack any of some words. Classes stay: their methods are passages of their
+        own."""
+        view = self._fresh_view()
+        terms = {known[-1] for word in words if (known := terms_of(word))}
+        if not terms:
+            return list(hits)
+        number = np.zeros(len(view.passage_file), np.int64)
+        for found in view.find(np.fromiter(terms, np.uint32)):
+            number += np.bincount(found.rows, minlength=len(number))
+        places = view.places_of(np.flatnonzero(number == len(terms)))
+        whole = {(place.path, place.start) for place in places}
+        return [hit for hit in hits if hit.place.kind in _OUTER or (hit.place.path, hit.place.start) in whole]
 
     def passage_at(self, path: str, line: int) -> PassagePlace | None:
         """The last passage of a file that begins at or before a line and reaches it."""
         view = self._fresh_view()
         for file in view.files_named(path.rpartition("/")[2]):
             if view.files[file].path == path:
-                places = [view.place_of(row) for row in range(*view.passages_of(file))]
+                places = view.places_of(np.arange(*view.passages_of(file)))
                 return next((each for each in reversed(places) if each.start <= line <= each.end), None)
         return None
 
@@ -196,7 +215,7 @@ class SearchIndex:
             known[word] = (word,) if number else _corrected(view, word)
         return [known[word] for word in words]
 
-    def _cover(self, view: IndexView, ranked: Ranked, words: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
+    def _cover(self, view: IndexView, ranked: Ranked, words: Sequence[str], rows: Ints) -> Totals:
         """For each row the share of the words that it has, by their rarity. Unknown words, and words of several parts
         that no file joins, count as the rarest."""
         unknown = math.log1p(len(view.passage_file) / 0.5)
@@ -210,16 +229,17 @@ class SearchIndex:
         at = np.full(len(view.passage_file), -1)
         at[rows] = np.arange(len(rows))
         held = np.zeros((len(rows), len(ranked.terms)))
-        for found in ranked.matches:
-            place = at[found.rows]
-            held[place[place >= 0], found.which[place >= 0]] = 1.0
+        for matches in ranked.matches:
+            place = at[matches.rows]
+            held[place[place >= 0], matches.which[place >= 0]] = 1.0
         column = {term: which for which, term in enumerate(ranked.terms.tolist())}
         shares = np.zeros(len(ranked.terms))
         for parts, weight in weights:
             for part in parts:
                 if part in column:
                     shares[column[part]] += weight / (total * len(parts))
-        return dict(zip(rows, (held @ shares).tolist(), strict=True))
+        found: Totals = held @ shares
+        return found
 
     def _rank_symbols(self, text: IssueText, view: IndexView) -> Ranked:
         name = self._embedder.name if self._embedder else ""
