@@ -4,15 +4,18 @@ SQLite decides which of them exist and who may see them."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+import contextlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import count
+from typing import TypeVar
 
 import msgspec
 import numpy as np
 
 from clew.access import Principal
+from clew.errors import StorageError
 from clew.sqlite_file import Sql
 from clew.trail.model.query import SearchRequest, SearchResult, check_request
 from clew.trail.model.rows import to_breadcrumb
@@ -27,6 +30,7 @@ from clew.trail.sqlite.index.search_index import PENDING, Index
 from clew.trail.sqlite.rows import ALIVE, CURRENT, Audiences, in_list
 from clew.trail.store import Embedder
 
+T = TypeVar("T")
 MORE = 4
 """The factor by which the number of candidates grows when they do not fill the answer."""
 
@@ -46,6 +50,7 @@ class SqliteSearch:
         self._index = Index(engine, audiences)
         self._masks = Masks(engine, self._index)
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
+        self._is_closed = False
         self._unsynced = 0
         self._numbers = count(1)
         self._newest_call = 0
@@ -56,20 +61,31 @@ class SqliteSearch:
         by.require("read")
         check_request(request)
         number = self._newest_call = next(self._numbers)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._search, request, by, number)
+        return await asyncio.wrap_future(self._submit(lambda: self._search(request, by, number)))
 
     async def warm(self) -> None:
         """Load the index now rather than at the first search."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._sync)
+        await asyncio.wrap_future(self._submit(self._sync))
 
     def note_writes(self, count: int) -> None:
         """Update the index after many writes without a search."""
         self._unsynced += count
         if self._index.seq >= 0 and self._unsynced > 4 * PENDING:
             self._unsynced = 0
-            self._thread.submit(self._sync)
+            with contextlib.suppress(StorageError):  # closed: the next process reads these writes
+                self._submit(self._sync)
+
+    def _submit(self, work: Callable[[], T]) -> Future[T]:
+        """Give some work to the thread of the index. Raises StorageError if the trail is closed."""
+        try:
+            return self._thread.submit(work)
+        except RuntimeError:
+            if not self._is_closed:
+                raise
+            raise StorageError("the trail is closed") from None
 
     def close(self) -> None:
+        self._is_closed = True
         self._thread.shutdown(wait=True)
         self._index.close()
 
