@@ -116,6 +116,15 @@ def test_a_server_that_cannot_be_looked_at_is_added_and_told(clew: Clew, folder:
     assert written(folder) == ["lost"]
 
 
+@pytest.mark.parametrize("words", [90, 2_000])
+def test_the_last_words_of_a_program_are_whole_or_marked_as_cut(clew: Clew, words: int) -> None:
+    program = f"import sys; sys.exit(' '.join(f'word{{at}}' for at in range({words})))"
+    problem = clew("mcp", "add", "long", "--json", "--", sys.executable, "-c", program).json["problem"]
+    quoted = problem.partition('"')[2].removesuffix('"')
+    assert quoted.endswith("…")
+    assert quoted.startswith("…word" if words == 2_000 else "word0 word1 ")
+
+
 def test_adding_a_server_again_replaces_one_that_never_worked(clew: Clew, folder: Path) -> None:
     failed = clew("mcp", "add", "notes", "--env", "A=b", "--", "no-such-program-at-all")
     assert "run `clew mcp add notes` again" in failed.err
