@@ -100,10 +100,10 @@ def test_an_address_is_added_with_headers_and_without_being_contacted_before_the
 
 def test_options_of_the_program_are_its_own_and_a_secret_is_told(clew: Clew, folder: Path) -> None:
     given = ["--env", f"API_KEY={TOKEN}", "--env", "OTHER_TOKEN=${X}", "--env", "MODE=a=b"]
-    done = clew("mcp", "add", "odd", *given, "--no-look", "--", "prog", "--json", "--help", "-y")
+    done = clew("mcp", "add", "odd", *given, "--no-look", "--", "prog", "--json", "--help", "-y", "--folder=")
     assert done.code == 0, done.err
     entry = json.loads((folder / "mcp.json").read_text())["mcpServers"]["odd"]
-    assert entry["args"] == ["--json", "--help", "-y"]
+    assert entry["args"] == ["--json", "--help", "-y", "--folder="]
     assert entry["env"] == {"API_KEY": TOKEN, "OTHER_TOKEN": "${X}", "MODE": "a=b"}
     assert "API_KEY looks like a secret" in done.err
     assert "OTHER_TOKEN" not in done.err

@@ -11,7 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from clew import __version__
@@ -110,10 +110,8 @@ def _check_arguments(given: Sequence[str]) -> None:
     for number, each in enumerate(given, 1):
         if any("\ud800" <= letter <= "\udfff" for letter in each):
             raise InvalidInput(f"argument {number}", "is not valid UTF-8. Check the encoding of your terminal")
-    if any(
-        each == "--folder=" or pair == ("--folder", "")
-        for each, pair in zip(given, pairwise((*given, "-")), strict=True)
-    ):
+    own = list(takewhile(lambda each: each != "--", given))  # the others are those of another program
+    if "--folder=" in own or ("--folder", "") in pairwise(own):
         raise InvalidInput("--folder", "is empty. Name a folder, or leave the option out")
 
 
