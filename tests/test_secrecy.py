@@ -200,6 +200,9 @@ ASSIGNED = [
     ('password: "{}"', "correct horse battery"),
     ("passphrase = '{}'", "correct horse battery staple"),
     ('"db_password": "{}",', "blue whale 42 teapot"),
+    ("passphrase: {}", "correct horse battery staple"),
+    ("  export DB_PASSWORD={}  # of the shop", "blue whale 42 teapot"),
+    ("DB_PASS={}", "correct horse battery staple"),
     ("DB_PASS={}", "swordfish"),
     ("DB_PASS={}", "hunter2"),
     ("export SMTP_PWD={}", "Tr0ub4dor&3"),
@@ -224,6 +227,20 @@ ASSIGNED = [
     ("service_credential={}", "0a1b2c3d4e5f60718293"),
     ("PASSWORD_2={}", "hunter2"),
 ]
+
+
+@pytest.mark.parametrize("line", ["password = {}", "Passphrase: {}", "  export DB_PASSWORD={}", "wifi-pwd: {}  # home"])
+@pytest.mark.parametrize("phrase", ["two words", "correct horse battery", "correct horse battery staple 42"])
+def test_a_phrase_without_quotes_that_fills_a_line_of_a_message_is_masked_whole(line: str, phrase: str) -> None:
+    for mask in (mask_message, mask_secrets):
+        assert mask(f"above\n{line.format(phrase)}\nbelow") == f"above\n{line.format(MASK)}\nbelow", mask.__name__
+
+
+@pytest.mark.parametrize(
+    "text", ["password: authentication failed", "passphrase: not given", "Password: see the manual"]
+)
+def test_a_sentence_about_a_password_is_no_phrase(text: str) -> None:
+    assert mask_message(text) == mask_secrets(text) == text
 
 
 @pytest.mark.parametrize("value", ["1.2xyz789", "12.5abcdef"])
@@ -255,6 +272,9 @@ def test_a_value_that_is_assigned_to_the_name_of_a_secret_is_masked_everywhere(p
         "compass: n0rth-2, bypass = mode2",
         'first_pass = "render"',
         "render_pass: shadow",
+        "render_pass: shadow map before lights",
+        "password: minimum eight chars",
+        "password: text shown below the field",
         "PASSWORD=$1",
         "DB_PASS=${DB_PASS}",
         "TOKEN=$(cat token2.txt)",

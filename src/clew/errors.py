@@ -34,7 +34,8 @@ ClewError
     ├── Corrupted           a checksum or the file itself is wrong
     ├── StorageFull         no space left; the write did not happen
     ├── ReadOnly            the file cannot be written; the write did not happen
-    └── Busy                the queue of writes is full; try again
+    ├── Busy                the queue of writes is full; try again
+    └── Unreachable         the database server does not answer; try again
 """
 
 from __future__ import annotations
@@ -323,3 +324,7 @@ class ReadOnly(StorageError):
 
 class Busy(StorageError):
     hint = "Too many writes are waiting; try again in a moment"
+
+
+class Unreachable(StorageError):
+    hint = "Is the database server running?"

@@ -155,6 +155,14 @@ _SENTENCE = frozenset(
     )
 )
 """Words of sentences and labels about passwords; a passphrase has none of them."""
+_PHRASE_LINE = lazy_pattern(
+    r"(?m)^([^\S\n]*(?:[-+][^\S\n]+)?(?:export[^\S\n]+|set[^\S\n]+|ENV[^\S\n]+)?[\w.-]{0,100}?"
+    r"(?:(?i:passw(?:or)?d|passphrase|passcode|pwd)(?:[_-]?\d{1,3})?[^\S\n]{0,5}[=:]|(?<=[_-])(?i:pass)=)[^\S\n]{0,5})"
+    r"([a-z\d][a-z\d-]*(?: [a-z\d][a-z\d-]*){1,11})(?=[^\S\n]*(?:#.*)?$)"
+)
+"""A line that sets a password to several words without quotes."""
+_PHRASE_WORDS = 4
+"""The least words of such a phrase in a document, where two or three are mostly a label. In messages two are enough."""
 _LINE_HEAD = lazy_pattern(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
 _LINE_TAIL = lazy_pattern(r"\s*(?:#|\Z)")
 MAX_NAME = 200
@@ -309,7 +317,7 @@ def mask_message(text: str) -> str:
     if "=" in masked or ":" in masked:
         lower = masked.lower()
         if any(stem in lower for stem in _NAME_STEMS):
-            return _ASSIGNED.sub(rf"\g<1>{MASK}", masked)
+            return _ASSIGNED.sub(rf"\g<1>{MASK}", _mask_phrases(masked, 2))
     return masked
 
 
@@ -379,9 +387,21 @@ def _mask_assignments(text: str, marks: set[str]) -> str:
             continue
         start, end = text.rfind("\n", done, at) + 1 or done, text.find("\n", at)
         end = end if end >= 0 else len(text)
-        parts += (text[done:start], _ASSIGNMENT.sub(_mask_value, text[start:end]))
+        line = _mask_phrases(text[start:end], _PHRASE_WORDS)
+        parts += (text[done:start], _ASSIGNMENT.sub(_mask_value, line))
         done = end
     return "".join((*parts, text[done:])) if parts else text
+
+
+def _mask_phrases(text: str, least: int) -> str:
+    """Mask the passphrases of at least so many words that stand on lines of their own."""
+
+    def mask(found: re.Match[str]) -> str:
+        words = found[2].split()
+        is_label = not _SENTENCE.isdisjoint(words) or any(_ORDINARY_VALUE.fullmatch(each) for each in words)
+        return found[0] if is_label or len(words) < least else found[1] + MASK
+
+    return _PHRASE_LINE.sub(mask, text)
 
 
 def _mask_value(found: re.Match[str]) -> str:
@@ -441,6 +461,7 @@ def mask_secrets(text: str) -> str:
     """Mask everything that looks like a secret, by heuristics: for messages of other programs."""
     lower = text.lower()
     if any(stem in lower for stem in _NAME_STEMS):
+        text = _mask_phrases(text, 2)
         for secret in _SECRETS:
             text = secret.sub(rf"\g<1>{MASK}", text)
     if "@" in text and "://" in text:

@@ -1,12 +1,24 @@
-"""A record that is deleted while a run waits enters no later prompt of the run."""
+"""A record that is deleted while a run waits enters no later prompt of the run, and does not stall it."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from clew.access import Principal
+from clew.agents.runs.agent_runner import AgentRunner
+from clew.agents.runs.executor import Gathered
+from clew.clock import ManualClock
 from clew.tools.tool import tool
+from clew.trail.model.breadcrumb import Breadcrumb, Draft
+from clew.trail.model.event import Event
 from clew.trail.model.selector import ContextMatch, Selector
+from clew.trail.store import Trail
 from tests.agents.payments import Bank, answer
-from tests.agents.runtimes import Running
-from tests.agents.whole_runs import CLERK, answer_of
+from tests.agents.runtimes import PATIENCE, Running, running
+from tests.agents.whole_runs import CLERK, answer_of, hire
 from tests.handlers import until
 
 FOUND = "the number of the safe is 4711"
@@ -90,3 +102,40 @@ async def has_seen(run: Running, event_of: str) -> None:
     await until(
         run.trail, lambda state: state.cursor >= seq and state.pending + state.claimed == 0, f"agent/{CLERK}", run.me
     )
+
+
+@pytest.mark.parametrize("which", ["model", "tool"])
+async def test_a_response_that_is_deleted_before_its_agent_saw_it_does_not_stall_the_run(
+    trail: Trail, clock: ManualClock, me: Principal, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @tool(name="look")
+    async def look() -> str:
+        """Look somewhere."""
+        return FOUND
+
+    script = [{"call": {"look": {}}}, {"say": "Done."}]
+    held = asyncio.Event()
+    execute = AgentRunner.execute
+
+    async def hold(runner: AgentRunner, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
+        if trigger.schema_name == "tool.response.v1" and (trigger.context["tool"] == "look") == (which == "tool"):
+            held.set()
+            await asyncio.Event().wait()
+        return await execute(runner, trigger, gathered, event)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(AgentRunner, "execute", hold)
+        async with running(trail, clock, me, script, tools=[look]) as run:
+            await hire(run, capabilities={"tools": ["look"]})
+            sent = await run.talk.send("look", by=me, agent=CLERK)
+            await asyncio.wait_for(held.wait(), PATIENCE)
+    last = (await run.written(sent.run, run.flow.response))[-1]
+    await trail.records.delete(last.id, by=me)
+    async with running(trail, clock, me, script, tools=[look]) as run:
+        ended = answer_of(await run.rest_of(sent))
+    if which == "model":
+        assert ended.status == "stopped"
+        assert "the answer of the model was deleted before it was read" in ended.text
+    else:
+        assert (ended.status, ended.text) == ("done", "Done.")
+        assert "text was deleted" in str(run.model.requests)

@@ -16,12 +16,13 @@ from clew.access import Principal
 from clew.agents.conversations.steps import Answered, RunAbandoned
 from clew.agents.hooks.hook_points import PromptData
 from clew.agents.runs.requests import TOOLS
+from clew.agents.runs.tools_runner import ATTEMPTS
 from clew.clock import ManualClock, SystemClock
-from clew.errors import Busy
+from clew.errors import Busy, Unreachable
 from clew.tools.hook_chain import Hook
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.bootstrap import bootstrap
-from clew.trail.model.breadcrumb import Change, Draft
+from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
 from clew.trail.model.flow import read_flow
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
@@ -306,6 +307,35 @@ async def test_a_step_that_fails_for_good_is_a_dead_letter_and_once_mended_deliv
         assert isinstance((await run.rest_of(sent))[-1], Answered)
         assert len(await run.written(sent.run, run.flow.answer)) == 1
         assert await trail.dead_letters.list(by=me) == []
+
+
+@pytest.mark.req("SYL-112")
+async def test_a_call_waits_for_a_database_that_is_away_longer_than_its_attempts_last(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    left = ATTEMPTS + 1
+
+    @tool(effects=READS)
+    async def look() -> str:
+        """Look into the database."""
+        nonlocal left
+        left -= 1
+        if left >= 0:
+            raise Unreachable("the server does not answer")
+        return "found"
+
+    script: Script = [{"call": {"look": {}}}, {"expect": "found", "say": "Found."}]
+    async with running(trail, clock, me, script, tools=[look]) as run:
+        await hire(run)
+        await run.talk.send("look", by=me, agent=CLERK)
+        (answered,) = await eventually(lambda: _answers(run, clock), "the run ends")
+    assert (answered.context["status"], answered.context["message"]) == ("done", "Found.")
+
+
+async def _answers(run: Running, clock: ManualClock) -> list[Breadcrumb]:
+    """The answers so far, while time passes."""
+    await _given_up(run, clock)
+    return await run.written(None, run.flow.answer)
 
 
 async def _given_up(run: Running, clock: ManualClock) -> Any:

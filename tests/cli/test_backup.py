@@ -89,6 +89,23 @@ def test_a_copy_of_a_trail_that_is_written_to_is_whole(
     assert clew("trail", "backup", str(copy), "--force", "--json").json["target"] == str(copy)
 
 
+def test_counts_of_a_copy_and_of_an_owner_say_what_they_count(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    clew("trail", "put", "--title", "here")
+    clew("trail", "put", "--title", "gone", "--ttl", "2020-01-01T00:00:00Z")
+    clew("trail", "put", "--title", "other", "--owner", "other")
+    clew("doctor")  # its look at the catalog writes what the folder offers
+    stats = clew("trail", "stats", "--json").json["breadcrumbs"]
+    told = clew("trail", "stats")
+    assert told.rows[0] == ["breadcrumbs", str(stats)]
+    assert told.err == "Counted is what local sees, without what has expired.\n"
+    found = {each["name"]: each["what"] for each in clew("doctor", "--json").json["findings"]}
+    assert found["trail"].endswith(f"; {stats:,} breadcrumbs that local sees")
+    copied = clew("trail", "backup", f"{tmp_path}/all.db").out
+    others = clew("trail", "stats", "--owner", "other", "--json").json["breadcrumbs"]
+    assert copied.startswith(f"Wrote {stats + others + 1:,} breadcrumbs (expired ones included) and ")
+    assert " of 2 owners to " in copied
+
+
 def test_a_copy_is_restored_in_the_place_of_a_damaged_file(clew: Clew, folder: Path, tmp_path: Path) -> None:
     clew("trail", "put", "--title", "here")
     on(f"sqlite://{folder}/trail.db", fill)

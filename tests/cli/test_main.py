@@ -337,6 +337,32 @@ def test_python_m_clew_is_clew() -> None:
 
 
 @pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ask", "limits", "--owner", "a\nb"),
+        ("ask", "limits", "--owner", "\x1b[2J\r\u2028a"),
+        ("ask", "limits", "--folder", "no\nsuch/fol\x1bder"),
+        ("ask", "limits", "--folder", "fi\nle"),
+        ("ask", "limits", "--scopes", "a\nb"),
+        ("ask", "limits", "--domain", "a\nb"),
+        ("ask", "limits", "--handle", "a\n\x07b"),
+        ("ask", "limits", "--per-domain", "a\nb"),
+        ("trail", "show", "a\nb", "c\nd"),
+        ("trail", "import", "fi\nle/fi\rle"),
+    ],
+)
+def test_an_error_is_one_line_whatever_the_arguments_hold(
+    clew: Clew, tmp_path: Path, arguments: tuple[str, ...]
+) -> None:
+    (tmp_path / "fi\nle").write_text("")
+    result = clew(*arguments)
+    assert result.code in (1, 2)
+    assert result.err.startswith("clew: ")
+    assert result.err.splitlines() == [result.err[:-1]]
+    assert result.err[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
     ("arguments", "named"),
     [
         (("ask", "--folder=", "limits"), "--folder: is empty"),

@@ -36,13 +36,22 @@ import asyncio, os, signal, sys
 from clew.trail import open_replica
 from clew.trail.move.move import move_trail
 
-def tell(doing, done, total):
-    if doing == sys.argv[3] and done > 40:
-        os.kill(os.getpid(), signal.SIGKILL)
+_, source, target, stage = sys.argv
+source, target = open_replica(source, "locked"), open_replica(target, "target")
+clear = target.clear
 
-asyncio.run(move_trail(open_replica(sys.argv[1], "locked"), open_replica(sys.argv[2], "target"), tell))
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def tell(doing, done, total):
+    if doing == stage and done > 40:
+        die()
+
+if stage == "cleared":
+    target.clear = lambda *given: (clear(*given), die())
+asyncio.run(move_trail(source, target, tell))
 """
-"""A move that is killed in the middle of copying or comparing."""
+"""A move that is killed in the middle of copying or comparing, or when it has cleared the target."""
 
 
 @pytest.fixture
@@ -83,6 +92,12 @@ def on(address: str, work: Callable[[Trail], Any]) -> Any:
             await trail.close()
 
     return asyncio.run(run())
+
+
+def kill_move(source: str, target: str, stage: str) -> None:
+    """Kill a move at a stage."""
+    killed = subprocess.run([sys.executable, "-c", KILLED, source, target, stage], timeout=60, check=False)
+    assert killed.returncode == -9
 
 
 def counts(result: Result) -> dict[str, tuple[str, str]]:
@@ -148,8 +163,7 @@ def test_a_move_that_was_killed_goes_on(clew: Clew, places: Places, old: str, ne
     source, target = places(old), places(new)
     on(source, fill)
     before = on(source, read_all)
-    killed = subprocess.run([sys.executable, "-c", KILLED, source, target, stage], timeout=60, check=False)
-    assert killed.returncode == -9
+    kill_move(source, target, stage)
     with pytest.raises(StorageError, match="is not finished"):
         on(target, read_all)
     assert "is not finished" in clew("trail", "move", target, places("sqlite")).err
@@ -163,7 +177,7 @@ def test_a_move_that_was_killed_goes_on(clew: Clew, places: Places, old: str, ne
 def test_a_source_that_was_changed_after_the_kill_is_copied_anew(clew: Clew, places: Places) -> None:
     source, target = places("sqlite"), places("postgres")
     on(source, fill)
-    subprocess.run([sys.executable, "-c", KILLED, source, target, "copied"], timeout=60, check=False)
+    kill_move(source, target, "copied")
 
     async def change(trail: Trail) -> None:
         counted = [each for each in (await trail.records.list(by=ANN)).items if each.title == "Counted"]
@@ -176,6 +190,21 @@ def test_a_source_that_was_changed_after_the_kill_is_copied_anew(clew: Clew, pla
     on(source, lambda trail: trail.records.create(Draft(title="Late", context={}), by=EVE))
     refused = clew("trail", "move", source, target)
     assert (refused.code, "state of the same trail" in refused.err) == (1, True)
+
+
+@both_ways
+@pytest.mark.req("BEY-07")
+def test_a_move_that_was_killed_when_it_had_cleared_the_target_goes_on(
+    clew: Clew, places: Places, old: str, new: str
+) -> None:
+    source, target = places(old), places(new)
+    on(source, fill)
+    kill_move(source, target, "compared")
+    on(source, lambda trail: trail.records.create(Draft(title="Late", context={}), by=EVE))
+    kill_move(source, target, "cleared")
+    done = clew("trail", "move", source, target)
+    assert done.code == 0, done.err
+    assert on(target, read_all) == on(source, read_all)
 
 
 def test_a_move_that_is_repeated_only_compares(clew: Clew, places: Places) -> None:
@@ -194,7 +223,7 @@ def test_a_target_with_other_content_is_refused(clew: Clew, places: Places, kind
     on(target, lambda trail: trail.records.create(Draft(title="Mine", context={}), by=EVE))
     for more in ((), ("--dry-run",)):
         refused = clew("trail", "move", source, target, *more)
-        assert (refused.code, "another trail" in refused.err) == (1, True)
+        assert (refused.code, "another trail" in refused.err) == (1, True), refused.err
     assert on(target, lambda trail: trail.log.head()) == 1
 
 

@@ -100,10 +100,10 @@ def test_an_address_is_added_with_headers_and_without_being_contacted_before_the
 
 def test_options_of_the_program_are_its_own_and_a_secret_is_told(clew: Clew, folder: Path) -> None:
     given = ["--env", f"API_KEY={TOKEN}", "--env", "OTHER_TOKEN=${X}", "--env", "MODE=a=b"]
-    done = clew("mcp", "add", "odd", *given, "--no-look", "--", "prog", "--json", "--help", "-y")
+    done = clew("mcp", "add", "odd", *given, "--no-look", "--", "prog", "--json", "--help", "-y", "--folder=")
     assert done.code == 0, done.err
     entry = json.loads((folder / "mcp.json").read_text())["mcpServers"]["odd"]
-    assert entry["args"] == ["--json", "--help", "-y"]
+    assert entry["args"] == ["--json", "--help", "-y", "--folder="]
     assert entry["env"] == {"API_KEY": TOKEN, "OTHER_TOKEN": "${X}", "MODE": "a=b"}
     assert "API_KEY looks like a secret" in done.err
     assert "OTHER_TOKEN" not in done.err
@@ -114,6 +114,15 @@ def test_a_server_that_cannot_be_looked_at_is_added_and_told(clew: Clew, folder:
     done = clew("mcp", "add", "lost", "--json", "--", "no-such-program-at-all")
     assert (done.code, "cannot be started" in done.json["problem"]) == (1, True)
     assert written(folder) == ["lost"]
+
+
+@pytest.mark.parametrize("words", [90, 2_000])
+def test_the_last_words_of_a_program_are_whole_or_marked_as_cut(clew: Clew, words: int) -> None:
+    program = f"import sys; sys.exit(' '.join(f'word{{at}}' for at in range({words})))"
+    problem = clew("mcp", "add", "long", "--json", "--", sys.executable, "-c", program).json["problem"]
+    quoted = problem.partition('"')[2].removesuffix('"')
+    assert quoted.endswith("…")
+    assert quoted.startswith("…word" if words == 2_000 else "word0 word1 ")
 
 
 def test_adding_a_server_again_replaces_one_that_never_worked(clew: Clew, folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Clew
+from tests.cli.conftest import COMMAND, PATIENCE, Clew
 from tests.knowledge.code.repositories import make_repository
 from tests.servers import give_key
 
@@ -91,3 +92,29 @@ def test_a_short_command_starts_no_threads_for_matrices_unless_the_user_says_so(
     assert run_process("--version", cwd=tmp_path)["threads"] == "1"
     assert run_process("--version", cwd=tmp_path, OPENBLAS_NUM_THREADS="4")["threads"] == "4"
     assert run_process("up", "--help", cwd=tmp_path)["threads"] == ""
+
+
+@pytest.mark.parametrize("stderr", ["full", "without a reader", "closed"])
+@pytest.mark.parametrize(
+    ("code", "arguments"),
+    [
+        (0, ["trail", "put", "--title", "A first record notes the new trail"]),
+        (1, ["trail", "show", "missing"]),
+        (2, ["trail", "put", "--nonsense"]),
+        (2, ["ask", "what", "--folder="]),
+        (2, ["up", "--nonsense"]),
+    ],
+)
+def test_the_exit_code_stands_where_standard_error_takes_nothing(
+    folder: Path, code: int, arguments: list[str], stderr: str
+) -> None:
+    if stderr == "full":
+        place = os.open("/dev/full", os.O_WRONLY)
+    else:
+        reader, place = os.pipe()
+        os.close(reader)
+    closing = "2>&-" if stderr == "closed" else ""
+    command = ["sh", "-c", f"exec {shlex.join([*COMMAND, *arguments])} {closing}"]
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=place, timeout=PATIENCE, check=False)
+    os.close(place)
+    assert done.returncode == code

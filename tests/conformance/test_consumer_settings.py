@@ -73,3 +73,16 @@ async def test_events_of_a_run_without_a_session_are_ordered(trail: Trail, me: P
         await make(trail, me, title, tags=["run:r"])
     await make(trail, me, "other", tags=["run:s"])
     assert titles(await claim(trail, me, limit=10)) == ["a", "other"]
+
+
+@pytest.mark.parametrize("later", [0, 1, 2**62])
+async def test_the_start_of_a_consumer_stays_when_it_is_registered_again(
+    trail: Trail, me: Principal, later: int
+) -> None:
+    await make(trail, me, "before")
+    begin = await trail.log.head()
+    await trail.deliveries.register(Consumer(name="c", after=2**62), by=me)
+    await make(trail, me, "after")
+    again = await trail.deliveries.register(Consumer(name="c", after=later), by=me)
+    assert again.consumer.after == begin
+    assert titles(await claim(trail, me, limit=10)) == ["after"]

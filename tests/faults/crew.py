@@ -40,13 +40,13 @@ async def do_job(event: Event, deps: object) -> list[Draft]:
 
 @asynccontextmanager
 async def working(folder: Path, handler: Handler, lease: timedelta) -> AsyncIterator[Trail]:
-    """A registered worker of this process with one job at a time, and its trail; it stops at the end."""
+    """A registered worker of this process with one job at a time, and its trail; at the end it finishes its job."""
     trail = await open_at(folder)
     worker = Worker(trail, [handler], by=ME, worker_id=str(os.getpid()), concurrency=1, lease=lease)
     await worker.register()
     running = asyncio.create_task(worker.run())
     yield trail
-    worker.stop()
+    worker.drain()
     await running
     await trail.close()
 

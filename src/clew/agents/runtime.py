@@ -24,7 +24,7 @@ from clew.agents.runs.model_hosts import RENEWAL, ModelHosts
 from clew.agents.runs.run_limits import RunLimits, bounded
 from clew.agents.runs.tools_runner import ToolDeps, ToolsRunner, model_handlers, tools_handlers
 from clew.agents.runs.workflow_runner import WorkflowDeps, workflow_executor
-from clew.agents.workers.placement import PlaceWatch, is_queue_of_place
+from clew.agents.workers.placement import PlaceWatch
 from clew.agents.workers.roles import EVERY_ROLE, role_of
 from clew.agents.workers.worker_names import release_dead_workers, worker_name
 from clew.clock import Clock
@@ -125,8 +125,7 @@ class Runtime:
         try:  # an interruption during the start leaves no worker behind either
             await self._announce()
             await self._forget(parts.retired)
-            tools = await self._with_starts(tools_handlers(parts.tools), head)
-            await self._start("tools", tools, concurrency=parts.tools.limits.tools + LINE)
+            await self._start("tools", tools_handlers(parts.tools), concurrency=parts.tools.limits.tools + LINE)
             await self._start("always", parts.always)
             await self._start("unhurried", parts.unhurried, share=BACKGROUND_SHARE)
             if self._may_yield and await parts.hosts.has_peer():
@@ -336,17 +335,6 @@ class Runtime:
                 await self.parts.flush()
 
     # -- places -------------------------------------------------------------------------------------------
-
-    async def _with_starts(self, handlers: Sequence[Handler], head: int) -> list[Handler]:
-        """The handlers, with the start event of their queue set for those of a place; `is_queued` needs this event."""
-        if not any(is_queue_of_place(each.name) for each in handlers):
-            return list(handlers)
-        states = await self.parts.trail.deliveries.consumers(by=self.parts.by)
-        known = {each.consumer.name: each.consumer.after for each in states}
-        return [
-            replace(each, after=known.get(each.name, head)) if is_queue_of_place(each.name) else each
-            for each in handlers
-        ]
 
     def _place_watch(self) -> PlaceWatch:
         parts = self.parts

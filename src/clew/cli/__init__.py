@@ -11,12 +11,12 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from io import TextIOWrapper
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Any
 
 from clew import __version__
 from clew.cli.command_table import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
-from clew.cli.terminal.output import clean, note
+from clew.cli.terminal.output import note, one_line
 from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
 from clew.lazy_pattern import lazy_pattern
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("CLEW_DEBUG") == "1":
             raise
-        note(f"clew: {clean(_explain(error))}")
+        note(f"clew: {one_line(_explain(error))}")
         return 2 if _is_usage(error) else 1
 
 
@@ -95,7 +95,7 @@ def _run(given: list[str]) -> int:
         command, bound, _ = build_parser().parse_args(given, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         error.verbose = False
-        note(f"clew: {clean(_in_words(error, given))} {_where_to_look(given)}")
+        note(f"clew: {one_line(_in_words(error, given))} {_where_to_look(given)}")
         return 2
     call: Callable[..., Any] = command
     code = call(*bound.args, **bound.kwargs)
@@ -110,10 +110,8 @@ def _check_arguments(given: Sequence[str]) -> None:
     for number, each in enumerate(given, 1):
         if any("\ud800" <= letter <= "\udfff" for letter in each):
             raise InvalidInput(f"argument {number}", "is not valid UTF-8. Check the encoding of your terminal")
-    if any(
-        each == "--folder=" or pair == ("--folder", "")
-        for each, pair in zip(given, pairwise((*given, "-")), strict=True)
-    ):
+    own = list(takewhile(lambda each: each != "--", given))  # the others are those of another program
+    if "--folder=" in own or ("--folder", "") in pairwise(own):
         raise InvalidInput("--folder", "is empty. Name a folder, or leave the option out")
 
 
@@ -154,11 +152,11 @@ def _is_usage(error: Exception) -> bool:
 
 
 def _explain(error: Exception) -> str:
-    """An error as one line that says what is wrong and what to do."""
+    """What is wrong and what to do."""
     if isinstance(error, NotFound) and not error.hint:
         error.hint = _WHERE_LISTED.get(error.kind, "")
     if isinstance(error, ClewError):
-        return " ".join(str(error).split())
+        return str(error)
     if isinstance(error, OSError) and error.strerror:
         told = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
         return f"{told}. Check its permissions" if isinstance(error, PermissionError) else told

@@ -5,11 +5,16 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import io
 import os
 import sys
 import threading
+from typing import TYPE_CHECKING
 
 from clew.cli import main
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
 
 YOUNG_OBJECTS = 50_000
 """New objects before the collector looks for cycles. With Python's 700 it runs hundreds of times while modules load,
@@ -31,6 +36,7 @@ def run() -> int:
 def run_command() -> int:
     """Run the command of this process and return its exit code."""
     gc.set_threshold(YOUNG_OBJECTS)
+    sys.stderr = open_stderr()
     if not _is_server():
         # numpy's threads wait in a busy loop, and one question has no matrix that is large enough to share
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -40,6 +46,27 @@ def run_command() -> int:
     # Everything ends with the process: without this the interpreter searches all of it for cycles once more.
     gc.freeze()
     return code
+
+
+class LossyFile(io.FileIO):
+    """A file that loses text instead of raising OSError."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
+def open_stderr() -> io.TextIOWrapper:
+    """Standard error as a stream that never fails. A full disk or a reader that has gone loses the notes of a command,
+    and its exit code stays."""
+    try:
+        file: io.FileIO = LossyFile(2, "w", closefd=False)
+    except OSError:  # the caller closed it
+        file = io.FileIO(os.devnull, "w")
+    encoding = sys.stderr.encoding if sys.stderr is not None else None
+    return io.TextIOWrapper(io.BufferedWriter(file), encoding, errors="backslashreplace", line_buffering=True)
 
 
 def _is_server() -> bool:

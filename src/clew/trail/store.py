@@ -141,7 +141,8 @@ class Deliveries(Protocol):
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
-        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy.
+        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy. One that is
+        there keeps its place. The `after` that is stored is the event after which a consumer really began.
 
         Raises AlreadyExists when the one of that name needs scopes that the caller lacks.
         """

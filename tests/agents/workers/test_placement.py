@@ -14,6 +14,7 @@ from clew.clock import ManualClock
 from clew.errors import InvalidInput
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb
+from clew.trail.model.event import Consumer, ConsumerState
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.runtimes import PATIENCE, Running, running
@@ -110,6 +111,58 @@ async def test_a_call_made_before_the_first_worker_of_its_place_is_refused_altho
             await announce(trail, clock, me, *SHOP)
             (answered,) = await run.until(Selector(schema_name=run.flow.response))
     assert answered.context["error_type"] == "placement"
+
+
+@pytest.mark.parametrize("earlier", [1, 2])
+async def test_a_call_that_is_made_while_the_first_workers_of_its_place_start_has_one_response(
+    trail: Trail, clock: ManualClock, me: Principal, monkeypatch: pytest.MonkeyPatch, earlier: int
+) -> None:
+    """The first worker starts before the call, the second one after it. Each registers the queue when the other one is
+    about to, in both orders."""
+    register, numbers, states = trail.deliveries.register, iter((1, 2)), []
+    are_there = {1: asyncio.Event(), 2: asyncio.Event()}
+    have_registered = {1: asyncio.Event(), 2: asyncio.Event()}
+    has_response = asyncio.Event()
+
+    async def register_in_order(consumer: Consumer, *, by: Principal) -> ConsumerState:
+        if consumer.name != QUEUE:
+            return await register(consumer, by=by)
+        if not (mine := next(numbers, 0)):
+            return states[-1]
+        are_there[mine].set()
+        await are_there[2].wait()
+        if mine != earlier:
+            await have_registered[earlier].wait()
+        states.append(await register(consumer, by=by))
+        have_registered[mine].set()
+        await have_registered[3 - mine].wait()
+        return states[-1]
+
+    @tool(name="where", effects=Effects(reads_only=True))
+    async def late() -> str:
+        """Answer when the others have looked at the call."""
+        await eventually(lambda: is_settled(trail, "tools-runner", me), "the others have looked")
+        return "shop"
+
+    async def start_first() -> None:
+        async with running(trail, clock, me, [], tools=[late], roles=TOOLS_ONLY, worker_tags=SHOP):
+            await has_response.wait()
+
+    monkeypatch.setattr(trail.deliveries, "register", register_in_order)
+    async with (
+        asyncio.timeout(PATIENCE),
+        running(trail, clock, me, [], tools=[], roles=frozenset({"context"})) as asking,
+    ):
+        first = asyncio.create_task(start_first())
+        await are_there[1].wait()
+        await ask(asking, "where", AT_SHOP)
+        async with running(trail, clock, me, [], tools=[late], roles=TOOLS_ONLY, worker_tags=SHOP) as run:
+            await run.until(Selector(schema_name=run.flow.response))
+            await eventually(lambda: is_settled(trail, "tools-runner", me), "the others have looked")
+            await eventually(lambda: is_settled(trail, QUEUE, me), "the workers have looked")
+            has_response.set()
+            await first
+        assert len(await responses(asking)) == 1
 
 
 @pytest.mark.usefixtures("no_grace")

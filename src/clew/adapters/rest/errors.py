@@ -51,6 +51,7 @@ from clew.errors import (
     TemplateError,
     TooLarge,
     ToolFailure,
+    Unreachable,
     ValidationError,
 )
 
@@ -89,6 +90,7 @@ STATUS: dict[type[ClewError], tuple[int, str]] = {
     StorageFull: (507, "storage_full"),
     ReadOnly: (503, "read_only"),
     Busy: (503, "busy"),
+    Unreachable: (503, "unreachable"),
     ClewError: (500, "clew_error"),
 }
 

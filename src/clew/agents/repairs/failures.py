@@ -29,6 +29,7 @@ from clew.errors import (
     NotFound,
     SandboxUnavailable,
     ToolFailure,
+    Unreachable,
 )
 from clew.secrecy import MASK, mask_secrets
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, encode_canonical
@@ -109,7 +110,9 @@ def classify(error: BaseException) -> ErrorClass:
 def is_retryable(error: BaseException) -> bool:
     """Whether a retry of the same call may succeed."""
     return (
-        error.retryable if isinstance(error, ModelError) else isinstance(error, TimeoutError | Busy | ConnectionError)
+        error.retryable
+        if isinstance(error, ModelError)
+        else isinstance(error, TimeoutError | Busy | Unreachable | ConnectionError)
     )
 
 

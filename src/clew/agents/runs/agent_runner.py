@@ -16,7 +16,7 @@ from clew.agents.permissions.lasting_permissions import TRIGGER_TAG, trigger_tag
 from clew.agents.runs.callers import find_caller
 from clew.agents.runs.cancellation import cancel_called
 from clew.agents.runs.compaction import RunCompaction
-from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor
+from clew.agents.runs.executor import Gather, Gathered, UniversalExecutor, inherit
 from clew.agents.runs.loop_detection import find_loop
 from clew.agents.runs.model_messages import gathered_message, turn_fingerprint, turn_messages
 from clew.agents.runs.prompts import PromptSnapshot, keep_snapshot, model_input, source_of
@@ -71,7 +71,8 @@ def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExe
         schema_names=(flow.context, flow.response, flow.cancel), all_tags=(CONSUMER_TAG + definition.agent_id,)
     )
     own = [each for each in definition.subscriptions.selectors if not _is_addressed(each, addressed)]
-    return UniversalExecutor([addressed, *own], AgentRunner(definition, deps).execute, deps.gather)
+    runner = AgentRunner(definition, deps)
+    return UniversalExecutor([addressed, *own], runner.execute, deps.gather, runner.on_gone)
 
 
 def _is_addressed(subscription: Subscription, addressed: Subscription) -> bool:
@@ -95,6 +96,24 @@ class AgentRunner:
         if state.is_ended or any(each.schema_name == self._flow.answer for each in drafts):
             self._deps.runs.forget(run)
         return [_with_run(draft, run) for draft in drafts]
+
+    async def on_gone(self, event: Event) -> Sequence[Draft]:
+        """Go on without a response that was deleted before this agent saw it. Without the answer of the model, the run
+        stops."""
+        run = next((tag.removeprefix(RUN_TAG) for tag in event.tags if tag.startswith(RUN_TAG)), None)
+        if run is None or event.schema_name != self._flow.response:
+            return ()
+        self._deps.runs.forget(run)  # a copy that was updated from the log lacks the response
+        state = read_state(self._flow, await self._deps.runs.read(run), self._agent.agent_id)
+        response = state.records.get(event.breadcrumb_id)
+        if response is not None:
+            return [inherit(draft, response) for draft in await self.execute(response, {}, event)]
+        asked = state.find_unanswered(event.tags)
+        if asked is None or state.is_ended:
+            return ()
+        detail = "the answer of the model was deleted before it was read"
+        stopped = await self._stop(Stop(why="error", detail=detail, how_to_go_on=_AGAIN))
+        return [inherit(_with_run(draft, run), asked) for draft in stopped]
 
     async def _step(self, trigger: Breadcrumb, gathered: Gathered, state: RunState) -> Sequence[Draft]:
         if trigger.schema_name == self._flow.cancel:

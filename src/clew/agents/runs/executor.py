@@ -22,6 +22,9 @@ Gathered = Mapping[str, Sequence[Breadcrumb]]
 Execute = Callable[[Breadcrumb, Gathered, Event], Awaitable[Sequence[Draft]]]
 """What a runner does with a trigger."""
 
+OnGone = Callable[[Event], Awaitable[Sequence[Draft]]]
+"""What a runner does if the trigger was deleted before it was handled."""
+
 Gather = Callable[[Sequence[Subscription], Breadcrumb], Awaitable[Gathered]]
 """Reads subscriptions of the role `context`, each by its own method."""
 
@@ -31,16 +34,25 @@ TRIGGER = "trigger"
 class UniversalExecutor:
     """Handles the events of one agent, tool or workflow. Outputs inherit the session and the run of their trigger."""
 
-    def __init__(self, subscriptions: Sequence[Subscription], execute: Execute, gather: Gather | None = None) -> None:
+    def __init__(
+        self,
+        subscriptions: Sequence[Subscription],
+        execute: Execute,
+        gather: Gather | None = None,
+        on_gone: OnGone | None = None,
+    ) -> None:
         self._subscriptions = tuple(subscriptions)
         self._execute = execute
         self._gather = gather
+        self._on_gone = on_gone
 
     async def __call__(self, event: Event, deps: Any = None) -> Sequence[Draft]:
         trigger = event.breadcrumb
         met = self.find_subscription(event)
-        if trigger is None or met is None or met.role != "trigger":
+        if met is None or met.role != "trigger":
             return ()
+        if trigger is None:
+            return await self._on_gone(event) if self._on_gone is not None else ()
         gathered = {TRIGGER: (trigger,), **({met.key: (trigger,)} if met.key else {}), **await self._context(trigger)}
         outputs = await self._execute(trigger, gathered, event)
         return [inherit(draft, trigger) for draft in outputs]
@@ -75,6 +87,7 @@ class UniversalExecutor:
                 after=after,
                 ordered=ordered,
                 agent_id=agent_id,
+                takes_gone=self._on_gone is not None,
             )
             for at, trigger in enumerate(triggers)
         ]

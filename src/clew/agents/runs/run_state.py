@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -18,7 +18,7 @@ from clew.errors import InvalidInput
 from clew.llm.messages import ToolCall
 from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.flow import Flow
-from clew.trail.work.correlation import find_requester
+from clew.trail.work.correlation import REQUEST_TAG, find_requester
 
 
 class ModelTurn(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +48,11 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def last_request(self) -> Breadcrumb | None:
         return self.model_requests[-1] if self.model_requests else None
+
+    def find_unanswered(self, tags: Collection[str]) -> Breadcrumb | None:
+        """The model request without a response that the tags of a response name."""
+        ids = ((each, read_request(each).request_id) for each in self.model_requests)
+        return next((each for each, id in ids if REQUEST_TAG + id in tags and id not in self.responses), None)
 
     def is_awaited(self, response: Breadcrumb) -> bool:
         """Whether a response is the first one to a request of the agent."""

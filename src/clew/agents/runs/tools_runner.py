@@ -38,10 +38,10 @@ from clew.agents.runs.requests import TOOLS, ToolRequest, read_request, response
 from clew.agents.runs.run_limits import begun, require_hop
 from clew.agents.tools.tool_calls import CallMarkers, find_config, response_output
 from clew.agents.tools.toolbox import SPAWN, FoundTool, Toolbox, may_call
-from clew.agents.workers.placement import find_place, is_queued, queue_of, refusal
+from clew.agents.workers.placement import NEWEST, find_place, is_queued, queue_of, refusal
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
-from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure
+from clew.errors import BudgetExceeded, Busy, ClewError, InvalidInput, ToolFailure, Unreachable
 from clew.tools.content import GuidedContent
 from clew.tools.hook_chain import HookChain
 from clew.tools.permissions.policy import Policy
@@ -58,7 +58,7 @@ from clew.trail.work.handlers import Handler
 UNAPPROVED_TIME_LIMIT = 60.0
 """Time limit in seconds of a tool that is defined by a breadcrumb and runs without asking the user."""
 ATTEMPTS = 3
-"""The total number of attempts at a call that fails with a transient error."""
+"""The total number of attempts at a call that fails with a transient error other than that of the storage."""
 PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 """The retry policy of the handlers. It covers failures of the storage, in addition to the attempts at a call."""
 
@@ -109,7 +109,7 @@ def tools_handlers(deps: ToolDeps) -> list[Handler]:
 def _tools_handlers(name: str, deps: ToolDeps, place: str | None) -> list[Handler]:
     runner = ToolsRunner(deps, place)
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
-        f"{name}/permissions", ordered=False, retry=PATIENCE
+        f"{name}/permissions", after=_start_of(place), ordered=False, retry=PATIENCE
     )
     return [*_request_handlers(name, deps, "ne", runner, deps.limits.of_tools), *answers]
 
@@ -118,8 +118,13 @@ def _request_handlers(
     name: str, deps: ToolDeps, op: Literal["eq", "ne"], runner: ToolsRunner, limits: ClaimLimits
 ) -> list[Handler]:
     executor = UniversalExecutor([_requests(deps.flow, op, runner.place)], runner.on_request)
-    handlers = executor.handlers(name, ordered=False, retry=PATIENCE)
+    handlers = executor.handlers(name, after=_start_of(runner.place), ordered=False, retry=PATIENCE)
     return [replace(each, refused=runner.on_refused, limits=limits) for each in handlers]
+
+
+def _start_of(place: str | None) -> int | None:
+    """The start of a queue. That of a place is stored, because `is_queued` needs it."""
+    return None if place is None else NEWEST
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"], place: str | None) -> Subscription:
@@ -217,7 +222,8 @@ class ToolsRunner:
             why = {"error_type": "budget"}
             return [response_draft(self._flow, record, request.tool, "error", error=str(error), extra=why)]
         except Exception as error:
-            if event.attempt < ATTEMPTS and is_retryable(error) and not await self._begun.has_begun(request):
+            most = PATIENCE.attempts if isinstance(error, Busy | Unreachable) else ATTEMPTS
+            if event.attempt < most and is_retryable(error) and not await self._begun.has_begun(request):
                 raise
             return await self._failed(record, error, request, event, began)
 

@@ -198,7 +198,7 @@ async def check_trail(config: Config) -> AsyncIterator[CheckFinding]:
     for at, line in enumerate(damage, 1):
         yield wrong("trail", line, _next_step(Corrupted(line), file) if at == len(damage) else "")
     if not damage:
-        yield ok("trail", f"{_size(config)}, no damage; {stats.breadcrumbs:,} breadcrumbs of {config.owner}")
+        yield ok("trail", f"{_size(config)}, no damage; {stats.breadcrumbs:,} breadcrumbs that {config.owner} sees")
     for finding in engine:
         yield CheckFinding(name=finding.name, level=finding.level, what=finding.what, todo=finding.todo)
     if file is not None:

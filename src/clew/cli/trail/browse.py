@@ -168,7 +168,8 @@ async def history(id: Id, /, *, json: Json = False, here: Here = HERE) -> None:
 async def stats(*, json: Json = False, here: Here = HERE) -> None:
     """Count breadcrumbs, events and edges.
 
-    Everything that the owner may see counts, Clew's own breadcrumbs included.
+    Everything that the owner sees counts, Clew's own breadcrumbs included. What has expired and what other owners have
+    does not count; `clew trail backup` copies and counts it too.
 
         clew trail stats --json
     """
@@ -180,6 +181,7 @@ async def stats(*, json: Json = False, here: Here = HERE) -> None:
     rows = [("breadcrumbs", counted.breadcrumbs), ("events", counted.events), ("edges", counted.edges)]
     rows += [(f"schema {name or '(none)'}", number) for name, number in counted.schemas.items()]
     print_rows(("what", "count"), [(name, str(number)) for name, number in rows])
+    note(f"Counted is what {app.me.owner_id} sees, without what has expired.", dim=True)
 
 
 def _row(id: str, each: Breadcrumb, now: datetime) -> tuple[str, ...]:

@@ -178,8 +178,10 @@ def _rows(report: MoveReport) -> list[tuple[str, ...]]:
 
 
 def _sizes(report: MoveReport) -> str:
-    rows = {each.table: each.rows for each in report.tables}
-    return f"{count(rows['breadcrumbs'], 'breadcrumb')} and {count(rows['events'], 'event')}"
+    tables = {each.table: each for each in report.tables}
+    breadcrumbs, events = tables["breadcrumbs"], tables["events"]
+    records = f"{count(breadcrumbs.rows, 'breadcrumb')} (expired ones included) and {count(events.rows, 'event')}"
+    return f"{records} of {count(events.owners, 'owner')}"
 
 
 def _explain(report: MoveReport, *, is_known: bool) -> None:

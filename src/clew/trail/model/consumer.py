@@ -43,6 +43,14 @@ def to_stored(
     return StoredConsumer(cid, decode_consumer(definition), by.owner_id, held, cursor)
 
 
+def with_real_start(consumer: Consumer, present: Consumer | None, cursor: int) -> Consumer:
+    """The consumer as it is stored, where it names its start: with the event after which it really began. That is
+    `cursor` for a new one, and does not change when a consumer is registered again."""
+    if consumer.after is None or (present is not None and present.after is None):
+        return consumer
+    return msgspec.structs.replace(consumer, after=cursor if present is None else present.after)
+
+
 def check_consumer(consumer: Consumer) -> Consumer:
     """Refuse names and policies that make no sense."""
     if not 1 <= len(consumer.name) <= 200 or not consumer.name.isprintable() or consumer.name.strip() != consumer.name:

@@ -85,8 +85,7 @@ async def move_trail(source: Replica, target: Replica, tell: Tell, *, foreign: b
         await mover.copy()
     digests, difference = await mover.compare()
     if difference and plan.state == "begun":  # the source was changed after the attempt that was resumed
-        await asyncio.to_thread(target.clear)
-        await mover.copy()
+        await mover.copy(anew=True)
         digests, difference = await mover.compare()
     if difference:
         raise StorageError(f"{target.place} differs from {source.place}: {difference}", hint=_advice(plan.state))
@@ -165,17 +164,17 @@ class _Mover:
         self._tell = tell
         self.copied = 0
 
-    async def copy(self) -> None:
-        """Copy what the target lacks. If the target holds part of an earlier state of the source, it is cleared
-        first."""
+    async def copy(self, *, anew: bool = False) -> None:
+        """Copy what the target lacks. If the target holds part of an earlier state of the source, or with `anew`, it is
+        cleared first."""
         begin = MoveProgress(
             trail_id=await asyncio.to_thread(self._source.trail_id),
             head=await asyncio.to_thread(self._source.head),
             place=self._source.place,
         )
         progress = await asyncio.to_thread(self._target.progress) or begin
-        if progress.head != begin.head:
-            await asyncio.to_thread(self._target.clear)
+        if anew or progress.head != begin.head:
+            await asyncio.to_thread(self._target.clear, begin)
             progress = begin
         for table in TABLES:
             if table.name not in progress.done:

@@ -70,8 +70,8 @@ class Replica(Protocol):
         """Add rows and note the progress, in one transaction."""
         ...
 
-    def clear(self) -> None:
-        """Remove everything, in one transaction."""
+    def clear(self, progress: MoveProgress) -> None:
+        """Remove everything, and note the beginning of a move, in one transaction."""
         ...
 
     def is_foreign(self) -> bool:

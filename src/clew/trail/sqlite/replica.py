@@ -133,13 +133,14 @@ class SqliteReplica:
             self._connection.executemany(
                 f"{verb} INTO {table.name} ({columns}) VALUES ({marks})", [_convert(row, converts) for row in rows]
             )
-            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (PROGRESS, encode_progress(progress)))
+            self._remember(PROGRESS, encode_progress(progress))
 
-    def clear(self) -> None:
+    def clear(self, progress: MoveProgress) -> None:
         with translated(self._path), self._connection:
             for name in (*reversed([table.name for table in TABLES if table.name != "meta"]), *DERIVED):
                 self._connection.execute(f"DELETE FROM {name}")
             self._connection.execute("DELETE FROM meta WHERE key != 'trail'")
+            self._remember(PROGRESS, encode_progress(progress))
 
     def is_foreign(self) -> bool:
         return self._value("SELECT 1 FROM meta WHERE key = ?", (FOREIGN,)) is not None
@@ -154,7 +155,7 @@ class SqliteReplica:
             with self._connection:
                 self._connection.execute("DELETE FROM meta WHERE key = ?", (PROGRESS,))
                 if foreign:
-                    self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, '1')", (FOREIGN,))
+                    self._remember(FOREIGN, "1")
             self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def key_file(self, trail_id: str) -> Path:
@@ -165,6 +166,9 @@ class SqliteReplica:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             self._connection.close()
+
+    def _remember(self, key: str, value: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
 
     def _value(self, sql: str, values: tuple[Any, ...] = ()) -> Any:
         with translated(self._path):

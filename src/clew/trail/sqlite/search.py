@@ -3,15 +3,15 @@ SQLite decides which of them exist and who may see them."""
 
 from __future__ import annotations
 
-import asyncio
+import contextlib
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import msgspec
 import numpy as np
 
 from clew.access import Principal
+from clew.errors import StorageError
 from clew.sqlite_file import Sql
 from clew.trail.model.query import SearchRequest, SearchResult, check_request
 from clew.trail.model.rows import to_breadcrumb
@@ -20,6 +20,7 @@ from clew.trail.search.masks import Masks
 from clew.trail.search.query_vector import find_query_vector
 from clew.trail.search.ranking import Floats, Ints, parse_question
 from clew.trail.search.search_index import PENDING, Index
+from clew.trail.search.search_thread import SearchThread
 from clew.trail.search.text import owner_salt
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.index.source import SqliteSource
@@ -43,7 +44,7 @@ class SqliteSearch:
         self._terms = TermStore(engine, audiences)
         self._index = Index(engine.secret, engine.path.with_name(engine.path.name + "-index"))
         self._masks = Masks(self._index)
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
+        self._thread = SearchThread()
         self._unsynced = 0
         self._numbers = count(1)
         self._newest_call = 0
@@ -54,21 +55,22 @@ class SqliteSearch:
         by.require("read")
         check_request(request)
         number = self._newest_call = next(self._numbers)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._search, request, by, number)
+        return await self._thread.run(lambda: self._search(request, by, number))
 
     async def warm(self) -> None:
         """Load the index now rather than at the first search."""
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._sync)
+        await self._thread.run(self._sync)
 
     def note_writes(self, count: int) -> None:
         """Update the index after many writes without a search."""
         self._unsynced += count
         if self._index.seq >= 0 and self._unsynced > 4 * PENDING:
             self._unsynced = 0
-            self._thread.submit(self._sync)
+            with contextlib.suppress(StorageError):  # closed: the next process reads these writes
+                self._thread.submit(self._sync)
 
     def close(self) -> None:
-        self._thread.shutdown(wait=True)
+        self._thread.close()
         self._index.close()
         self._terms.store()
 

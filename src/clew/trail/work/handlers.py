@@ -34,7 +34,8 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 class Handler:
     """A function with the events it is for. `name` is the name of its durable consumer, so a handler with a new name
     starts as a new consumer. See `Consumer` for `after`, `ordered` and `limits`. If the outputs cannot be written, Clew
-    writes the drafts of `refused` instead and does not run the function again."""
+    writes the drafts of `refused` instead and does not run the function again. With `takes_gone`, it also gets events
+    whose breadcrumb was deleted in the meantime."""
 
     name: str
     selector: Selector
@@ -47,6 +48,7 @@ class Handler:
     agent_id: str | None = None
     refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
     limits: ClaimLimits | None = None
+    takes_gone: bool = False
 
     @property
     def consumer(self) -> Consumer:
@@ -62,10 +64,11 @@ class Handler:
         )
 
     def accepts(self, event: Event) -> bool:
-        """Whether the event is for this handler. If the breadcrumb is gone, only a deletion can be for it."""
+        """Whether the event is for this handler. If the breadcrumb is gone, only a deletion can be for it, unless it
+        takes gone breadcrumbs."""
         if event.type not in self.types:
             return False
-        if event.breadcrumb is None and event.type != "breadcrumb.deleted":
+        if event.breadcrumb is None and event.type != "breadcrumb.deleted" and not self.takes_gone:
             return False
         return is_meant(self.selector, event)
 

@@ -9,6 +9,8 @@ from clew.errors import ServerError
 from clew.lazy_pattern import lazy_pattern
 
 MAX_REASON = 300
+MAX_COMPLAINT = 4_000
+"""Bytes that are kept of the end of a program's error output."""
 _INVISIBLE = lazy_pattern(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]+")
 
 
@@ -36,7 +38,8 @@ class Faults:
         self.hint = ""
         """The next step for the user."""
         self.status = 0
-        self.complaint = b""
+        self._complaint = b""
+        self._is_complaint_cut = False
         self.dropped: list[str] = []
         self.ended = asyncio.Event()
 
@@ -65,14 +68,24 @@ class Faults:
         return dropped
 
     def plain(self, text: str) -> str:
-        """A text of the server's on one line, cut, and without our secrets."""
+        """A text of the server's on one line, without our secrets. A mark says where it was cut."""
         for secret in self._secrets:
             text = text.replace(secret, "…")
-        return _INVISIBLE.sub(" ", text).strip()[:MAX_REASON]
+        line = _INVISIBLE.sub(" ", text).strip()
+        return line if len(line) <= MAX_REASON else f"{line[: MAX_REASON - 1].rstrip()}…"
+
+    def hear(self, chunk: bytes) -> None:
+        """Take a part of the program's error output."""
+        whole = self._complaint + chunk
+        self._complaint = whole[-MAX_COMPLAINT:]
+        self._is_complaint_cut = self._is_complaint_cut or len(whole) > MAX_COMPLAINT
 
     def last_complaint(self) -> str:
-        """The last line that the program wrote to its error output."""
-        lines = self.complaint.decode("utf-8", errors="replace").strip().splitlines()
+        """The last line that the program wrote to its error output. A line whose beginning is not kept starts with a
+        mark and a whole word."""
+        lines = self._complaint.decode("utf-8", errors="replace").rstrip().splitlines()
+        if len(lines) == 1 and self._is_complaint_cut:
+            return self.plain(f"…{lines[0].partition(' ')[2]}")
         return self.plain(lines[-1]) if lines else ""
 
 

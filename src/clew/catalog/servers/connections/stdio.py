@@ -24,7 +24,6 @@ MAX_MESSAGE = 8_000_000
 MAX_GARBAGE = 1_000
 """Lines that are no messages, after which a program is given up."""
 
-_KEPT = 4_000
 _GRACE = 2.0
 
 
@@ -116,10 +115,10 @@ async def _write(
 
 
 async def _listen_to_errors(process: asyncio.subprocess.Process, faults: Faults) -> None:
-    """Read all of the error output, so that the program never waits for us, and keep its end."""
+    """Read all of the error output, so that the program never waits for us."""
     assert process.stderr is not None
     while chunk := await process.stderr.read(65_536):
-        faults.complaint = (faults.complaint + chunk)[-_KEPT:]
+        faults.hear(chunk)
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:

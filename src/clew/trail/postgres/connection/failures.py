@@ -9,7 +9,7 @@ import psycopg
 from psycopg import errors
 from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 
-from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
+from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull, Unreachable
 
 TRANSIENT = (errors.SerializationFailure, errors.DeadlockDetected)
 """The transaction was undone through no fault of its own: it is run again."""
@@ -46,7 +46,7 @@ def translate(error: Exception, place: str) -> StorageError:
         case _ if isinstance(error, BUSY):
             return Busy(f"{place} is busy: {text}")
         case _ if is_away(error):
-            return StorageError(f"{place} cannot be reached: {text}", hint="Is the PostgreSQL server running?")
+            return Unreachable(f"{place} cannot be reached: {text}", hint="Is the PostgreSQL server running?")
         case _:
             return StorageError(f"PostgreSQL: {text}")
 

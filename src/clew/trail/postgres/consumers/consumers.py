@@ -10,7 +10,7 @@ import msgspec
 from clew.access import Principal
 from clew.clock import from_micros
 from clew.errors import AlreadyExists, NotFound
-from clew.trail.model.consumer import StoredConsumer, decode_consumer, to_stored
+from clew.trail.model.consumer import StoredConsumer, decode_consumer, to_stored, with_real_start
 from clew.trail.model.event import Consumer, ConsumerState
 from clew.trail.postgres.consumers import shares
 from clew.trail.postgres.engine import READ_HEAD
@@ -74,14 +74,16 @@ def put_consumer(writing: WriteTransaction, consumer: Consumer, by: Principal) -
     present = writing.row(FIND, (by.owner_id, consumer.name))
     if present is not None and not by.scopes.issuperset(present[2]):
         raise AlreadyExists("consumer", consumer.name)
+    cursor = _first_cursor(writing, consumer)
+    stored = with_real_start(consumer, None if present is None else decode_consumer(present[1]), cursor)
     writing.send(
         PUT,
         {
             "owner": by.owner_id,
             "name": consumer.name,
             "scopes": pack_texts(by.scopes),
-            "definition": msgspec.json.encode(consumer).decode(),
-            "cursor": _first_cursor(writing, consumer),
+            "definition": msgspec.json.encode(stored).decode(),
+            "cursor": cursor,
             "agent": consumer.agent_id,
             "now": writing.now,
         },

@@ -191,13 +191,14 @@ class PostgresReplica:
             values |= dict(zip(DERIVED["breadcrumbs"], keys, strict=True))
         return values
 
-    def clear(self) -> None:
+    def clear(self, progress: MoveProgress) -> None:
         names = [name for name in (*(table.name for table in TABLES), *DERIVED) if name not in KEPT]
         with translated(self.place), self._connection.transaction():
             self._connection.execute("DROP INDEX IF EXISTS vectors_near")
             self._connection.execute(f"TRUNCATE {', '.join(dict.fromkeys(names))}".encode())
             self._connection.execute("DELETE FROM meta WHERE key != 'trail'")
             self._connection.execute("UPDATE log SET head = 0, at = 0")
+            self._remember(PROGRESS, encode_progress(progress))
 
     def is_foreign(self) -> bool:
         return self._value("SELECT 1 FROM meta WHERE key = %s", (FOREIGN,)) is not None

@@ -3,14 +3,11 @@ If they are too many for that, or are not loaded yet, the server is asked for ca
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TypeVar
 
 from clew.access import Principal
+from clew.errors import StorageError
 from clew.trail.model.query import Hit, SearchRequest, SearchResult, check_request
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.search.memory import LoadedIndex, SearchMemory
@@ -23,10 +20,9 @@ from clew.trail.postgres.transactions import ReadTransaction
 from clew.trail.search.index_search import find_hits
 from clew.trail.search.query_vector import find_query_vector
 from clew.trail.search.ranking import Floats, SearchQuestion, parse_question
+from clew.trail.search.search_thread import SearchThread
 from clew.trail.search.text import owner_salt
 from clew.trail.store import Embedder
-
-T = TypeVar("T")
 
 
 class PostgresSearch:
@@ -42,7 +38,7 @@ class PostgresSearch:
         self._cache = RecordCache()
         self._memory = SearchMemory(engine, self._indexer, memory)
         self._has_searched = False
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="clew-search")
+        self._thread = SearchThread()
         self._indexer.on_indexed.append(self._follow)
         engine.on_close.append(self._close)
 
@@ -50,18 +46,18 @@ class PostgresSearch:
         """Many records are loaded in the background. Until they are there, searches ask the server."""
         await self._indexer.catch_up()
         self._has_searched = True
-        await self._in_thread(self._memory.find)
+        await self._thread.run(self._memory.find)
 
     async def load(self) -> bool:
         """Return when the records are in memory, or False if they are too large for it."""
         await self.warm()
-        await self._in_thread(self._memory.wait)
-        return await self._in_thread(self._memory.find) is not None
+        await self._thread.run(self._memory.wait)
+        return await self._thread.run(self._memory.find) is not None
 
     async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
         by.require("read")
         check_request(request)
-        hits = await self._in_thread(partial(self._search_memory, request, by, may_begin=self._has_searched))
+        hits = await self._thread.run(partial(self._search_memory, request, by, may_begin=self._has_searched))
         self._has_searched = True
         if hits is None:
             hits = await self._search_server(request, by)
@@ -105,7 +101,7 @@ class PostgresSearch:
     def _follow(self) -> None:
         """Read the changes after many writes without a search."""
         if self._memory.lags():
-            with contextlib.suppress(RuntimeError):  # the trail is being closed
+            with contextlib.suppress(StorageError):  # the trail is being closed
                 self._thread.submit(self._memory.catch_up)
 
     # -- on the server ------------------------------------------------------------------------------------
@@ -140,10 +136,7 @@ class PostgresSearch:
         )
         return parse_question(request.text, owner_salt(by.owner_id, self._engine.trail_id)), query
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
     def _close(self) -> None:
         self._memory.stop()
-        self._thread.shutdown(wait=True)
+        self._thread.close()
         self._memory.close()

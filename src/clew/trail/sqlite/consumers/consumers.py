@@ -10,7 +10,7 @@ from clew.access import Principal
 from clew.clock import from_micros
 from clew.errors import AlreadyExists, LeaseLost, NotFound
 from clew.sqlite_file import Sql
-from clew.trail.model.consumer import StoredConsumer, decode_consumer, to_stored
+from clew.trail.model.consumer import StoredConsumer, decode_consumer, to_stored, with_real_start
 from clew.trail.model.event import Claim, Consumer, ConsumerState
 from clew.trail.sqlite.consumers import shares
 from clew.trail.sqlite.engine import Writing
@@ -24,11 +24,13 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
     """Write or change a consumer. Raises AlreadyExists when one of that name needs scopes that the caller lacks, and
     AccessDenied for one of Clew's own."""
     by.require_consumer(consumer.name)
-    scopes = writing.execute(
-        "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
-    ).get
-    if scopes is not None and not by.scopes.issuperset(_decode_texts(scopes)):
+    present = writing.execute(
+        "SELECT scopes, definition FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
+    ).fetchone()
+    if present is not None and not by.scopes.issuperset(_decode_texts(present[0])):
         raise AlreadyExists("consumer", consumer.name)
+    cursor = _first_cursor(writing, consumer)
+    stored = with_real_start(consumer, None if present is None else decode_consumer(present[1]), cursor)
     writing.memo.pop(("consumer", by.owner_id, consumer.name), None)
     writing.execute(
         "INSERT INTO consumers (owner_id, name, scopes, definition, cursor, agent_id, created_at)"
@@ -39,8 +41,8 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
             "owner": by.owner_id,
             "name": consumer.name,
             "scopes": msgspec.json.encode(sorted(by.scopes)).decode(),
-            "definition": msgspec.json.encode(consumer).decode(),
-            "cursor": _first_cursor(writing, consumer),
+            "definition": msgspec.json.encode(stored).decode(),
+            "cursor": cursor,
             "agent": consumer.agent_id,
             "now": writing.now,
         },
