@@ -105,7 +105,7 @@ def either_type(types: Iterable[Any]) -> str:
 
 
 def suggest(given: str, known: Iterable[str], introduction: str) -> str:
-    """A hint that names what was probably meant, then all there is; empty where there is nothing."""
+    """A hint that names the probable choice, then all choices; empty if there are none."""
     names = list(known)
     if not names:
         return ""
@@ -115,7 +115,7 @@ def suggest(given: str, known: Iterable[str], introduction: str) -> str:
 
 
 def noun_of(kind: Any) -> str:
-    """The noun for a value of this type, such as `a whole number`; empty where any value is allowed."""
+    """The noun for a value of this type, such as `a whole number`; empty if any value is allowed."""
     return _noun(_inspect(kind))
 
 

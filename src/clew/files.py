@@ -108,7 +108,7 @@ def refuse_link(path: Path) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    """The names in a folder; none where it cannot be read."""
+    """The names in a folder; empty if it cannot be read."""
     try:
         return os.listdir(folder)
     except OSError:

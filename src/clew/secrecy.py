@@ -117,7 +117,7 @@ the text that names its service, contains one of them."""
 _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey", "client_secret", "secret")
 """Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
-"""Does not match where a variable or a placeholder replaces the secret."""
+"""Does not match if a variable or a placeholder replaces the secret."""
 _ASSIGNMENT = lazy_pattern(
     # The name ends in a word for a secret, at the border of a snake, kebab or camel word.
     r"(?:(?<![A-Za-z])|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=(?i:passw|passphrase|secret|token|apikey)))"
@@ -229,7 +229,7 @@ _SHORT = 2_000
 _ADDRESS = lazy_pattern(r"://\S*")
 
 _IN_ADDRESS = lazy_pattern(
-    # A password, or a long name without one; not where a variable stands for it. A password may have what ends a host
+    # A password, or a long name without one; not if a variable stands for it. A password may have what ends a host
     # elsewhere; what only looks like one is a port, with an `@` in the path behind it.
     r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\]|(?:\d{1,5}|\$\{?\w+\}?|\{\w*\})[/?#])"
     r"(?:[^/\s\"'<>]{1,1000}(?=@)|(?<!://\[:)[^\s\"'<>@]{1,200}+(?=@))"

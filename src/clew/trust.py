@@ -230,7 +230,7 @@ class Trust:
 
 
 def user_file() -> Path:
-    """Where this user's consent is kept. Raises ConfigError where there is no home folder."""
+    """The file with this user's consent. Raises ConfigError if there is no home folder."""
     if given := os.environ.get(VARIABLE):
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME", "")

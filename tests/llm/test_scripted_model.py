@@ -128,7 +128,7 @@ async def test_one_turn_may_call_a_tool_several_times() -> None:
         ("- says: hello", "says: is not a part of a turn here"),
         ("- user: hello", "[0]: answers nothing"),
         ("- say: x\n  fault: broken", "fault: 'broken' is not one of the choices"),
-        ("- say: x\n  expect: /(/", "[0]: /(/ is no regular expression"),
+        ("- say: x\n  expect: /(/", "[0]: /(/ is not a regular expression"),
         ("- say: x\n  delay: 1000", "[0].delay: must be from 0 to 60 seconds"),
         ("- say: !!python/object/apply:os.system [echo]", "is not YAML"),
     ],

@@ -233,7 +233,7 @@ def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBus:
     """Open a bus at `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. `ca` is a file with the
     certificates that the server's is checked with.
 
-    It connects in the background. Raises ConfigError where the certificates cannot be read, and where the client
+    It connects in the background. Raises ConfigError if the certificates cannot be read, and if the client
     library is missing.
     """
     try:

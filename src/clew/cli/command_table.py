@@ -400,7 +400,7 @@ def _as_listed(words: list[str]) -> list[str]:
 
 
 def find_page(given: Sequence[str]) -> str | None:
-    """The help page for these arguments, where they ask for help on everything or on a group."""
+    """The help page for these arguments, if they ask for help on everything or on a group."""
     words = [word for word in given if word not in HELP_FLAGS]
     if not words:
         return render_overview()

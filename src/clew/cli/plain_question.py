@@ -27,7 +27,7 @@ def ask_plainly(arguments: Sequence[str]) -> int | None:
 
 
 def _ask_here(given: dict[str, Any]) -> int:
-    # where a server answers, nothing of this is loaded
+    # if a server answers, nothing of this is loaded
     import asyncio
     import gc
 

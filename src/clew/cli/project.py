@@ -66,7 +66,7 @@ def prepare_folder(folder: Path) -> None:
 def write_schema(folder: Path) -> None:
     """Write the JSON Schema of this version beside config.toml, for editors. Raises ReadOnly for a link, and
     OSError."""
-    from clew.config.schema import render_schema  # of use where settings are written
+    from clew.config.schema import render_schema  # used only when settings are written
 
     path = folder / SCHEMA
     content = render_schema()
@@ -106,7 +106,7 @@ def _read_ignored(path: Path) -> bytes:
 
 
 def check_place(folder: Path, path: Path) -> Path:
-    """Return the real path of a path in the folder. Raises ReadOnly where links lead out of the project."""
+    """Return the real path of a path in the folder. Raises ReadOnly if links lead out of the project."""
     whole = folder.absolute()
     return inside(path, whole.parent if whole.name == FOLDER else whole)
 

@@ -41,7 +41,7 @@ _ABSENT = {
     PROVIDERS: "It is made of tables: write [providers.NAME] and a kind below",
     "adapters.acp": "Clew does not serve ACP; `clew connect` adds its MCP server to an editor",
 }
-"""Advice for names that are no setting."""
+"""Hints for names that are not settings."""
 _Table = TypeVar("_Table", bound=msgspec.Struct)
 
 

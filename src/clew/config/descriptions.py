@@ -10,7 +10,7 @@ ABOUT = {
     "owner": "the owner of what you write here",
     "embedder": "wordllama, minilm (needs clew[minilm]), hash or none",
     "agents": "whether `clew up` runs agents, tools and workflows",
-    "production": "true: code of tools runs only where it can be shut in",
+    "production": "true: code of tools runs only if a sandbox can confine it",
     "server.host": "0.0.0.0 makes the trail reachable from other machines",
     "server.port": "0 takes a free one",
     "server.max_body": "bytes of one request",

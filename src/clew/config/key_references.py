@@ -42,7 +42,7 @@ def _from_file(path: Path) -> str:
     try:
         content = read_file(path)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no path"
+        reason = getattr(error, "strerror", None) or "its name is not a path"
         raise _error(f"the key in {path} cannot be read: {reason}", "Check the path and its permissions") from None
     if len(content) > MAX_BYTES:
         raise _error(f"{path} is no file with a key", f"It may have {MAX_BYTES:,} bytes")

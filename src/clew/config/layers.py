@@ -45,7 +45,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
 
     def place(self, path: tuple[str | int, ...]) -> str:
-        """The place of a setting, with its line where that is known."""
+        """The place of a setting, with its line if it is known."""
         if not self.text:
             return self.label
         from clew.config.toml_lines import find_line  # for messages only

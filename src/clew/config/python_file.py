@@ -64,7 +64,7 @@ def read_python(folder: Path) -> dict[str, Any]:
 
 
 def _find_refusal(wish: Wish) -> str:
-    """Why the file may not run; empty if it may. A file of grants that cannot be read is no consent."""
+    """Why the file may not run; empty if it may. A file of grants that cannot be read grants nothing."""
     try:
         return "" if Trust.open().holds(wish) else "it is code and waits for your consent (`clew trust`)"
     except ConfigError as error:

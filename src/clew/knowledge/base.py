@@ -179,7 +179,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(patience):
                 asked, session = question[:MAX_QUESTION], by.session or ""
-                withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
+                withheld = await self.consent.withheld()  # clears the cache if consent was given meanwhile
                 asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)
                 found = await self.code.with_rebuild(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:

@@ -144,7 +144,7 @@ def _check_turn(at: int, turn: ScriptedTurn) -> None:
         try:
             _last_end(pattern, "")
         except re.error as error:
-            raise InvalidInput(f"[{at}]", f"{pattern} is no regular expression: {error}") from None
+            raise InvalidInput(f"[{at}]", f"{pattern} is not a regular expression: {error}") from None
 
 
 _FAULTS: tuple[str, ...] = get_args(ModelFailure)

@@ -395,7 +395,7 @@ class Team:
         if tried.refusal is not None:
             raise tried.refusal
         sent = await self.guide.send(message, by=by)
-        await self._status.write(await self._states.latest(session))  # also where no runtime works now
+        await self._status.write(await self._states.latest(session))  # also if no runtime works now
         return sent
 
 

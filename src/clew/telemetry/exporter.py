@@ -113,7 +113,7 @@ class _Sender(ABC):
             _log.warning("telemetry has stopped: %s", type(error).__name__, exc_info=error)
 
     def _post(self, client: httpx2.Client, body: bytes) -> Outcome | None:
-        """The outcome for a body; None where it has to be sent again."""
+        """The outcome for a body; None if it has to be sent again."""
         packed = {"content-encoding": "gzip"} if self._settings.is_compressed else {}
         try:
             answer = client.post(self._url, content=gzip.compress(body) if packed else body, headers=packed)

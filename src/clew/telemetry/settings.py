@@ -123,7 +123,7 @@ class _VariableReader:
         return usable
 
     def address(self, signal: str, path: str) -> str:
-        """The address for a signal; empty where it is off."""
+        """The address for a signal; empty if it is off."""
         exporter, base = self.text(f"OTEL_{signal}_EXPORTER"), self.text(f"{_PREFIX}ENDPOINT")
         found = self.text(f"{_PREFIX}{signal}_ENDPOINT") or (base.rstrip("/") + path if base else "")
         if not found or exporter == "none":

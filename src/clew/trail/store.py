@@ -57,7 +57,7 @@ class Records(Protocol):
         ...
 
     async def get(self, id: str, *, by: Principal, version: int | None = None, vector: bool = False) -> Breadcrumb:
-        """A breadcrumb as stored, or one of its older versions; with its vector where asked.
+        """A breadcrumb as stored, or one of its older versions; with its vector if asked.
 
         Raises NotFound, or Corrupted when the content does not fit its checksum.
         """
@@ -68,7 +68,7 @@ class Records(Protocol):
         ...
 
     async def read(self, id: str, *, by: Principal) -> View:
-        """A breadcrumb as a consumer sees it: llm_hints applied, and counted where the TTL counts reads."""
+        """A breadcrumb as a consumer sees it: llm_hints applied, and counted as a read if the TTL counts reads."""
         ...
 
     async def update(self, id: str, change: Change, *, expect: int, by: Principal) -> Breadcrumb:

@@ -136,7 +136,7 @@ class Budgets:
         return await self._change(name, widened, by)
 
     async def remaining(self, name: str, *, by: Principal) -> BudgetLimits:
-        """The amount left of each kind, None where there is no limit. Raises NotFound."""
+        """The amount left of each kind, None if there is no limit. Raises NotFound."""
         return (await self.get(name, by=by)).left(self._clock.now())
 
     async def get(self, name: str, *, by: Principal) -> AgentBudget:

@@ -125,7 +125,7 @@ ENDS = (Answered, RunAbandoned)
 
 
 def step_of(event: Event, flow: Flow) -> Step | None:
-    """The step of an event, or None where the event has none."""
+    """The step of an event, or None if the event has none."""
     if event.breadcrumb is None or event.type != "breadcrumb.created":
         return None
     return read_step(event.breadcrumb, flow, event.seq)
@@ -179,7 +179,7 @@ def _said(found: _Found) -> Step:
 
 
 def _called(found: _Found) -> Step | None:
-    """The step of a request to a tool. A request to a model is no step: its answer is."""
+    """The step of a request to a tool. A request to a model is not a step, its answer is one."""
     if found.of_model:
         return None
     tool, input = found.text("tool"), found.context.get("input")

@@ -86,7 +86,7 @@ class ToolRepairs:
         except NotFound:
             raise InvalidInput("error", f"there is no {id}", hint=hint) from None
         if found.schema_name != self._flow.error or WANTED not in found.tags:
-            raise InvalidInput("error", f"{id} is no error that waits for a repair", hint=hint)
+            raise InvalidInput("error", f"{id} is not an error that waits for a repair", hint=hint)
         return found
 
     async def _tool(self, error: Breadcrumb, by: Principal) -> Breadcrumb:

@@ -57,7 +57,7 @@ class RunCompaction:
     open_items: OpenItems | None = None
 
     async def shorten(self, agent: str, state: RunState) -> CompactedRun | None:
-        """The shortened conversation of a run whose last turn is complete; None where no compaction is due."""
+        """The shortened conversation of a run whose last turn is complete; None if no compaction is due."""
         last = state.turns[-1]
         session = last.answer.session or ""
         points = [each.at for each in thresholds_of(self.table, agent) if each.do == "compact"]

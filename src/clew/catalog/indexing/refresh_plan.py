@@ -159,7 +159,7 @@ class RefreshPlan:
         document = read.document
         if read.indexed is None and known is not None:
             return msgspec.structs.replace(known, name=document.name, version=document.version)
-        # where a node found its address taken, the document is looked at again each time: it may be free then
+        # if the address of a node was taken, the document is checked at each refresh: it may be free by then
         is_contested = read.indexed is not None and len(nodes) < len(read.indexed.drafts)
         return DocumentEntry(
             document=document.id,

@@ -1,7 +1,7 @@
 """Find guidance to routes that do not exist.
 
-Guidance to a domain that is not loaded is no mistake and is simply dropped. A route that a tool's code spells out and
-that its loaded domain does not have is a mistake.
+Guidance to a domain that is not loaded is not a mistake and is simply dropped. A route that a tool's code spells out
+and that its loaded domain does not have is a mistake.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _filled(params: Mapping[str, Any] | None) -> str:
 
 
 def _escape(character: str) -> str:
-    """A character of a string, as JSON escapes it where that is needed."""
+    """A character of a string, escaped as in JSON if needed."""
     if character not in _OPENING and not is_unseen(character):
         return character
     code = character.encode("utf-16-be").hex()

@@ -79,7 +79,7 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpReader:
-    """Reads one API. Neither its errors nor its repr ever hold the token, even where the server repeats it."""
+    """Reads one API. Neither its errors nor its repr ever hold the token, even if the server repeats it."""
 
     def __init__(
         self,

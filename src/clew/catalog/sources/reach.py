@@ -42,7 +42,7 @@ def place_of(kind: str, options: Mapping[str, Any], project: Path) -> str:
 
 def _hosts(kind: str, options: Mapping[str, str]) -> Iterator[str]:
     if kind == "warehouse" and _dialect(options.get("url", "")) not in ("", "sqlite"):
-        own = "" if options.get("password") else ", with your PGPASSWORD where it is set"
+        own = "" if options.get("password") else ", with your PGPASSWORD if it is set"
         yield f"connects to the database {shown_url(options['url'])}{own}"
     if kind in _APIS and (target := _other_host(_APIS[kind], options.get("base_url", ""))) is not None:
         yield f"contacts {target.scheme}://{target.authority} in place of {parse_target(_APIS[kind].base_url).host}"

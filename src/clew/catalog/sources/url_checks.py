@@ -26,7 +26,7 @@ def parse_url(source: str, url: str) -> WebhookTarget:
 
 
 def join_url(source: str, url: str, location: str) -> str:
-    """Where a redirect from a URL leads. Raises SourceError."""
+    """The URL that a redirect from another URL leads to. Raises SourceError."""
     try:
         return urljoin(url, location)
     except ValueError:
@@ -42,5 +42,5 @@ def is_same_place(one: WebhookTarget, other: WebhookTarget) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """A path as errors show it: without its query, where secrets may be."""
+    """A path as errors show it: without its query, which may hold secrets."""
     return path.partition("?")[0][:200]

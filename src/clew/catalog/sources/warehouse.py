@@ -147,7 +147,7 @@ class WarehouseSource:
 
 
 RedshiftSource = WarehouseSource
-"""The same source under the name that it has where the warehouse is Redshift."""
+"""The same source under the name that it has if the warehouse is Redshift."""
 
 
 def dialect_of(url: str) -> str:

@@ -83,7 +83,7 @@ class Workspace:
         """The skills, agents and rules that the folder defines."""
         self.loaded_skills: LoadedSkills | None = None
         self.skill_search: SkillSearch | None = None
-        """Finds skills by a need, where there are any."""
+        """Finds skills by a need, if there are any."""
         self._goes_first = goes_first
         """Awaited before local sources are read again."""
         self._tables = tables

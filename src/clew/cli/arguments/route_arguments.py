@@ -52,7 +52,7 @@ def _alternatives(schema: Any) -> list[Any]:
 
 
 def _allowed(schema: Any) -> set[str]:
-    """The types that a schema allows; none where it says nothing."""
+    """The types that a schema allows; empty if it does not restrict them."""
     if not isinstance(schema, dict):
         return set()
     named = schema.get("type", ())

@@ -107,7 +107,7 @@ def reading_content() -> Iterator[None]:
 
 
 def parse_json(raw: bytes, kind: Any, place: str) -> Any:
-    """JSON of a given type. Raises InvalidInput that says where it is wrong, and what was expected."""
+    """JSON of a given type. Raises InvalidInput with the place of the error and the expected form."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:

@@ -199,7 +199,7 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
 
 
 async def _take_up(talk: Chat, agent: Agent, options: ChatOptions, *, is_long: bool) -> None:
-    """Show where a session was left, and wait for answers that are still to come."""
+    """Show the last turns of a session, and wait for pending answers."""
     if is_long and can_ask() and not options.json:
         note(f"Talking to {options.agent}. {GREETING}", dim=True)
     if talk.session is None:

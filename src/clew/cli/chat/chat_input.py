@@ -1,4 +1,4 @@
-"""The input of a chat: lines with history where the terminal has readline, and pasted text as one message."""
+"""The input of a chat: lines with history if the terminal has readline, and pasted text as one message."""
 
 from __future__ import annotations
 

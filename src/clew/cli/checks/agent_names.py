@@ -23,7 +23,7 @@ _ELSEWHERE = (
     *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
     *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),
 )
-"""Tools of other programs that have no equivalent in Clew. Naming them is no mistake."""
+"""Tools of other programs that have no equivalent in Clew. Naming them is not a mistake."""
 
 
 async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[Problem]:

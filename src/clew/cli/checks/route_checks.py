@@ -65,7 +65,7 @@ def _check(toolset: Toolset, root: Path, known: list[str]) -> Iterator[Problem]:
 
 
 def _find(route: str, file: Path) -> tuple[int, int]:
-    """The line and column of a route in a file; 0 where it is not written there as it is."""
+    """The line and column of a route in a file; 0 if the file does not contain it literally."""
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -42,7 +42,7 @@ _LEFT_OUT_SHOWN = 5
 
 @asynccontextmanager
 async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, GatherReport]]:
-    """Knowledge of this folder, brought up to date with a progress sign. Raises ClewError where its files may not be
+    """Knowledge of this folder, brought up to date with a progress sign. Raises ClewError if its files may not be
     read."""
     await check_readable(here)
     async with open_here(here, create=True) as app:

@@ -95,7 +95,7 @@ async def search(
 ) -> None:
     """Find linked documents of the rules for a task.
 
-    They are found by the text of the link and by what they say. Nothing is shown where nothing is close.
+    They are found by the text of the link and by what they say. Nothing is shown if nothing is close.
 
         clew rules search "add a database migration"
         clew rules search deploy --limit 1 --json

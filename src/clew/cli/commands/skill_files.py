@@ -213,12 +213,12 @@ async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildRe
                 return part, built
     if place is not None and not place.is_dir():
         hint = "Name its folder, or a file such as .clew/skills/NAME/SKILL.md"
-        raise InvalidInput("PLACE", f"{str(place)[:200]} is no definition", hint=hint)
+        raise InvalidInput("PLACE", f"{str(place)[:200]} is not a definition", hint=hint)
     return part, built
 
 
 async def _read_whole(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildResult]:
-    """All that a folder defines. Raises InvalidInput for what is no folder."""
+    """All definitions of a folder. Raises InvalidInput if it is not a folder."""
     if place is None:
         part = _whole(here)
     else:

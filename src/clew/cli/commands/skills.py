@@ -242,7 +242,7 @@ def _refused_handles() -> Iterator[None]:
     try:
         yield
     except HandleRefused as error:
-        error.hint = "Take the handle of the conversation's last answer, and --agent where its client is named so"
+        error.hint = "Take the handle of the conversation's last answer, and --agent if its client has a name"
         raise
 
 

@@ -114,7 +114,7 @@ def _grant(config: Config, trusted: Trust, wishes: Sequence[Wish]) -> None:
 
 async def _adopt_trail(config: Config, trusted: Trust) -> None:
     async with open_app(config) as app:
-        with trusted.making():  # which fails before anything is dropped, where nothing can be remembered
+        with trusted.making():  # fails before anything is dropped if the decision cannot be stored
             trusted.grant([await app.ownership.adopt(by=app.me)])
 
 

@@ -210,7 +210,7 @@ def _is_agreed(*, as_json: bool) -> bool:
 
 
 def _program_removal() -> str:
-    """The command that removes the program, by where it is installed."""
+    """The command that removes the program, chosen by the place of the installation."""
     parts = Path(sys.prefix).parts
     if "uv" in parts and "tools" in parts:
         return "uv tool uninstall clew"

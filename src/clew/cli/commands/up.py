@@ -88,11 +88,11 @@ def up(
     """Serve the trail of this folder until Ctrl-C.
 
     REST and MCP over HTTP, for any number of agents with tokens. An agent that starts its server itself is served by
-    `clew mcp` instead, and needs none of this. Makes the folder .clew with settings, keys and an empty trail where
+    `clew mcp` instead, and needs none of this. Makes the folder .clew with settings, keys and an empty trail if
     there is none. While it runs, expired breadcrumbs are removed and webhooks delivered.
 
     With --role this process does a part of the work, and other processes on the same trail do the rest. Without the
-    role server it answers only /health, /ready and /metrics, and only where --port is given.
+    role server it answers only /health, /ready and /metrics, and only if --port is given.
 
         clew up
         clew up --port 0 --json
@@ -344,7 +344,7 @@ def check_address(host: str, port: int) -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it exists: it answers a third more requests."""
+    """Return uvloop if it is installed: it answers a third more requests."""
     try:
         import uvloop  # not installed on Windows
     except ImportError:

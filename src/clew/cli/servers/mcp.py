@@ -67,8 +67,8 @@ async def _serve(here: Here, config: Config) -> None:
 
 @contextlib.asynccontextmanager
 async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
-    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project. Garbage collection,
-    which is off during the start, is turned on again once the catalog is open."""
+    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is not a project. Garbage
+    collection, which is off during the start, is turned on again once the catalog is open."""
     from clew.cli.local_server.service import answering_commands  # after the handshake
 
     async with contextlib.AsyncExitStack() as stack:

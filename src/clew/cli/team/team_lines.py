@@ -284,7 +284,7 @@ def _cut(text: object) -> str:
 
 
 def resource_lines(shared: SharedResources) -> Iterator[str]:
-    """The calls that run and wait in the worker pool, and the locks on files. Nothing where nothing runs."""
+    """The calls that run and wait in the worker pool, and the locks on files. Empty if nothing runs."""
     for queue in shared.pool:
         if queue.running or queue.waiting:
             waiting = f", {queue.waiting:,} waiting" if queue.waiting else ""

@@ -24,7 +24,7 @@ _UNSAFE = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 _TOKEN = lazy_pattern(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
-"""A text of JSON, with a colon where it is a name, or another plain value."""
+"""A text of JSON, with a colon if it is a name, or another plain value."""
 
 
 @contextlib.contextmanager
@@ -110,12 +110,12 @@ BOLD, DIM, RED, GREEN, YELLOW, CYAN, BLUE = "1", "2", "31", "32", "33", "36", "1
 
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
-    """A text in a style, where the stream is a terminal that wants styles; a clean text otherwise."""
+    """A text in a style if the stream is a terminal with styles, otherwise the plain text."""
     return f"\x1b[{style}m{text}\x1b[0m" if wants_styles(stream or sys.stdout) else text
 
 
 def link(text: str, path: Path, line: int = 0) -> str:
-    """A text that opens a file when it is clicked (OSC 8), where standard output is a terminal that wants styles.
+    """A text that opens a file when it is clicked (OSC 8), if standard output is a terminal with styles.
 
     The number of the line is the fragment of the address, as editors and terminals read it.
     """
@@ -192,7 +192,7 @@ def show_time(moment: datetime) -> str:
 
 
 def show_day(moment: datetime, now: datetime) -> str:
-    """The same for a column of a table: to the minute for a person where it is of this year, otherwise the day."""
+    """The same for a column of a table: for a person to the minute if it is of this year, otherwise the day."""
     local = moment.astimezone()
     if not is_terminal():
         return show_time(moment)

@@ -195,7 +195,7 @@ def parse_question(text: str, now: datetime) -> ParsedQuestion:
     period = read_period(line, now)
     rest = period.rest if period is not None else line
     version, commit = VERSION.search(rest), _COMMIT.search(rest)
-    paths = tuple(dict.fromkeys(path for path in find_paths(line) if f"{path}(" not in line))  # a call is no file
+    paths = tuple(dict.fromkeys(path for path in find_paths(line) if f"{path}(" not in line))  # a call is not a file
     kind, tests = _kind_of(line, has_period=period is not None), _tests_of(line)
     names = dict.fromkeys(name for name in _names(rest) if not any(name in path for path in paths))
     asked = tuple(names)[:MAX_NAMES]

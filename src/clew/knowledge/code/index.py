@@ -220,7 +220,7 @@ class Indexer:
     ) -> IndexReport:
         """Index all changed files, then link them by names, then embed them, then follow their values, up to the step
         `until`. Waits while another process refreshes. With `has_late_words`, `follow` makes the words of Python files
-        beside following their values, where another process follows them."""
+        beside following their values, if another process follows them."""
         report = report or _report_nothing
         began = time.monotonic()
         with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
@@ -353,7 +353,7 @@ class Indexer:
             return looking.result(), known
 
     def _run_steps(self, report: Progress, steps: Iterable[Step]) -> None:
-        """The steps after reading. `stop` ends the link worker during its work: that is no error."""
+        """The steps after reading. `stop` ends the link worker during its work: that is not an error."""
         try:
             for step in steps:
                 if not self._stopped.is_set():

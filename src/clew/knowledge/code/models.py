@@ -110,7 +110,7 @@ def readings(ref: str) -> list[CodeRef]:
 def check_ref(ref: str) -> None:
     """Raises InvalidInput for a text that cannot name code."""
     if not ref.strip() or len(ref) > MAX_REF or not is_utf8(ref):
-        reason = "is empty" if not ref.strip() else "is no text, or longer than any name"
+        reason = "is empty" if not ref.strip() else "is not text, or is longer than any name"
         raise InvalidInput("symbol", reason, hint="Name a function, a method or a class, or write path#name")
 
 

@@ -127,7 +127,7 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
 
 
 def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[SourceConflict]:
-    """Claims of two nodes that use different things for one purpose; and, where one of the nodes is a note, claims with
+    """Claims of two nodes that use different things for one purpose; and, if one of the nodes is a note, claims with
     different numbers for one thing, or of which one denies the other."""
     seen: set[tuple[str, str]] = set()
     if not any(_is_note(node) for node, _ in said):
@@ -250,7 +250,8 @@ async def list_conflicts(trail: Trail, *, by: Principal, limit: int = 50) -> lis
 
 
 async def resolve_conflict(trail: Trail, id: str, resolution: str, *, by: Principal, clock: Clock) -> SourceConflict:
-    """Mark a conflict as resolved. Raises NotFound for an id that is no conflict, Conflict for a concurrent change."""
+    """Mark a conflict as resolved. Raises NotFound for an id that is not a conflict, Conflict for a concurrent
+    change."""
     found = await trail.records.get(id, by=by)
     if found.schema_name != SCHEMA:
         raise NotFound("conflict", id)

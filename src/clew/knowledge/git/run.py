@@ -225,7 +225,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_head(root: Path) -> str | None:
-    """The commit that is checked out. None where `find_objects` raises."""
+    """The commit that is checked out. None if `find_objects` raises."""
     try:
         return find_objects(root).head
     except SourceError:

@@ -307,7 +307,7 @@ class Archive:
     async def _check_references(self, ids: Sequence[str]) -> None:
         for id in ids:
             if (await self.links.nodes.get_node(id)).domain is not NodeDomain.ACADEMIC:
-                raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
+                raise InvalidInput("inspired_by", f"{id} is not a reference", hint="Give ids that `research` shows")
 
 
 def _group(found: Sequence[ScoredNode]) -> list[list[ScoredNode]]:

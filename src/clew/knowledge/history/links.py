@@ -50,7 +50,7 @@ def anchor_id(owner_id: str, ref: str) -> str:
 
 
 async def ensure_anchors(trail: Trail, refs: Sequence[str], *, by: Principal) -> list[str]:
-    """Create the nodes of these places where missing; return their ids in the order given, each once. All references
+    """Create the nodes of these places if missing; return their ids in the order given, each once. All references
     are checked before anything is written. Raises InvalidInput, TooLarge."""
     if len(refs) > MAX_REFS:
         raise InvalidInput("code_references", f"may hold {MAX_REFS} places")

@@ -21,7 +21,7 @@ UNVERIFIED = "[UNVERIFIED]"
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1; `content` begins with UNVERIFIED where
+    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1; `content` begins with UNVERIFIED if
     a check failed. Code has a place, history a time and a category, literature a url, a source and authors."""
 
     id: str
@@ -135,7 +135,7 @@ _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value
 
 def to_node(breadcrumb: Breadcrumb) -> Node:
     """Convert a breadcrumb to a node, also one in the format of an earlier release. Only code has a place in a file:
-    that of other nodes is a claim of their writers, and left out. Raises NotFound if it is no node."""
+    that of other nodes is a claim of their writers, and left out. Raises NotFound if it is not a node."""
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)
     context = breadcrumb.context

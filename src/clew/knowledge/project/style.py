@@ -85,7 +85,7 @@ class StyleExample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LanguageStyle(msgspec.Struct, frozen=True, kw_only=True):
-    """The style of one language; a value is empty where the code shows none. `naming` are cases such as `snake_case`.
+    """The style of one language; a value is empty if the code shows none. `naming` are cases such as `snake_case`.
     `indent_size` counts spaces, or 1 for tabs; `trailing_comma` is all, es5 or none. `counts` are the numbers behind
     each statement, from `files` files."""
 
@@ -354,7 +354,7 @@ def _count_layout(plain: Plain, family: str, counts: Mapping[str, Counter[str]])
 
 
 def _comma(counts: Counter[str]) -> str:
-    """`all`, `es5` (in lists and objects, not in calls) or `none`; empty where no list goes over several lines."""
+    """`all`, `es5` (in lists and objects, not in calls) or `none`; empty if no list goes over several lines."""
     ends = {place: counts[f"{place} yes"] > counts[f"{place} no"] for place in ("item", "call")}
     if not counts.total():
         return ""

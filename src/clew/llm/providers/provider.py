@@ -46,7 +46,7 @@ def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Prov
     preset, given = shipped().providers.get(preset_name), table or ProviderConfig()
     usual = _usual_address(name, preset, environ) if preset is not None else ""
     if not given.base_url and not usual:
-        raise ModelError("config", f"[providers.{name}] has no base_url", hint=f"Say where it answers, as {EXAMPLE}")
+        raise ModelError("config", f"[providers.{name}] has no base_url", hint=f"Give its address, as {EXAMPLE}")
     return Provider(
         name=name,
         kind=preset.kind if preset is not None else "openai-compatible",

@@ -99,7 +99,7 @@ def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:
 
 
 def has_content_words(question: str) -> bool:
-    """Whether a question has a word that is no function word, number, greeting or courtesy."""
+    """Whether a question has a word that is not a function word, number, greeting or courtesy."""
     return bool(_content_words(question) - _SMALL_TALK)
 
 

@@ -130,7 +130,7 @@ def _scan(block: str, targets: dict[str, str]) -> list[tuple[int, str, str]]:
     """Return the position, text and target of each link in a block. Of nested links, only the inner one counts."""
     found: list[tuple[int, str, str]] = []
     openers: list[int] = []
-    dead = 0  # the number of opening brackets that contain a link, and so are no links
+    dead = 0  # the number of opening brackets that contain a link, and so are not links
     code = _CodeSpans(block)
     position = 0
     while (token := _TOKEN.search(block, position)) is not None:
@@ -167,7 +167,7 @@ def _after_angle(block: str, token: re.Match[str]) -> tuple[int, str]:
 
 
 def _target(block: str, text: slice, at: int, targets: dict[str, str]) -> tuple[int, str | None]:
-    """Return the end and the path of the target after a closing bracket; the path is None if it is no link."""
+    """Return the end and the path of the target after a closing bracket; the path is None if it is not a link."""
     if block.startswith("(", at) and (inline := _inline(block, at + 1)) is not None:
         return inline
     if not targets:

@@ -133,7 +133,7 @@ class RunResultForwarder:
         return next((each for each in page.items if author_of(each.context) == role), None)
 
     async def _find_missing(self, prompt: TeamPrompt) -> str:
-        """Why the agent of a prompt cannot run; empty where it can."""
+        """Why the agent of a prompt cannot run; empty if it can."""
         try:
             await self._conversations.find_agent(prompt.role, by=self._by)
         except NotFound:

@@ -91,7 +91,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breadcrumb(msgspec.Struct, frozen=True, kw_only=True):
-    """A record as stored. `embedding` is filled only where a caller asked for it."""
+    """A record as stored. `embedding` is filled only if a caller asked for it."""
 
     id: str
     owner_id: str

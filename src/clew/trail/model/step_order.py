@@ -74,7 +74,7 @@ def require_order(steps: Sequence[OrderedStep], field: str) -> Needs:
 
 
 def find_cycle(needs: Needs) -> list[str]:
-    """The steps of a cycle, the first one again at the end; empty where there is none."""
+    """The steps of a cycle, the first one again at the end; empty if there is none."""
     waiting = dict(needs)
     while ready := [id for id, wanted in waiting.items() if not wanted & waiting.keys()]:
         for each in ready:

@@ -59,7 +59,7 @@ class Replica(Protocol):
     def count(self, table: MovedTable) -> int: ...
 
     def read(self, table: MovedTable, after: Row) -> list[OwnedRow]:
-        """The next rows in the order of the key, from the beginning where `after` is empty. Empty at the end."""
+        """The next rows in the order of the key, from the beginning if `after` is empty. Empty at the end."""
         ...
 
     def progress(self) -> MoveProgress | None:
@@ -103,7 +103,7 @@ def encode_progress(progress: MoveProgress) -> str:
 
 
 def refuse_unfinished(progress: MoveProgress | None, place: str) -> None:
-    """Raise StorageError where a move to this place is not finished: a part of a trail must not be used."""
+    """Raise StorageError if a move to this place is not finished: a part of a trail must not be used."""
     if progress is not None:
         raise StorageError(
             f"the move to {place} is not finished", hint=f"Finish it: clew trail move {progress.place} {place}"

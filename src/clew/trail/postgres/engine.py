@@ -180,7 +180,7 @@ class PostgresEngine:
         try:
             return self._pool.getconn()
         except PoolTimeout:
-            self.server.connect().close()  # says why, where the server is away
+            self.server.connect().close()  # reports the reason if the server is away
             raise
 
     def _give_back(self, connection: Connection) -> None:

@@ -57,7 +57,7 @@ class ReadTransaction:
         return self._connection.execute(sql.encode(), values).fetchone
 
     def value(self, sql: str, values: Values = ()) -> Any:
-        """The first column of the first row, None where there is no row."""
+        """The first column of the first row, None if there is no row."""
         found = self.row(sql, values)
         return None if found is None else found[0]
 
@@ -141,7 +141,7 @@ class WriteTransaction(ReadTransaction):
         self.send(REMEMBER, (key, value))
 
     def settle(self) -> None:
-        """Wait for the statements that were sent, and raise their error here, where the unit of work can interpret it.
+        """Wait for the statements that were sent, and raise their error here: the unit of work can interpret it.
         Only careful mode waits. Without it, an error undoes the transaction, which is then run again in careful
         mode."""
         if self.careful and self._unread:

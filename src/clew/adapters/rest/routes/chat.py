@@ -35,7 +35,7 @@ MAX_WAIT = 300.0
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A message to an agent: in the named session, else in the caller's focused one, else in a new one; to the agent
-    of the settings (`agent.name`) unless one is named. Its tools are called by the workers of a `place`, where one is
+    of the settings (`agent.name`) unless one is named. Its tools are called by the workers of a `place`, if one is
     given. With `stream` the answer is a stream of events; without, it is waited for up to `wait` seconds."""
 
     message: str
@@ -111,7 +111,7 @@ def _require_agents(call: RestCall) -> None:
 
 async def _without_model(call: RestCall, conversations: Conversations) -> ChatAnswer | None:
     """The answer from the catalog for an agent that has no model; None for an agent that has one. Raises ModelError
-    where one is configured that cannot be used."""
+    if one is configured that cannot be used."""
     asked: NewMessage = call.body
     services = call.services
     if services.models is None:

@@ -149,7 +149,7 @@ class ServerConnection:
         return await self._send("prompts/get", {"name": name, "arguments": arguments}, get)
 
     async def complete(self, prompt: str, argument: str, value: str) -> CompleteResult:
-        """The server's completions for an argument of a prompt, where completions are on."""
+        """The server's completions for an argument of a prompt, if completions are on."""
         from mcp_types import PromptReference  # loaded with the SDK
 
         if not self.config.features.completions:
@@ -197,7 +197,7 @@ class ServerConnection:
         return found
 
     async def _end(self, error: ServerError | ConfigError | None) -> None:
-        if self._on_end is not None and not self._is_closed:  # what breaks off because we closed it is no failure
+        if self._on_end is not None and not self._is_closed:  # a connection that we closed has not failed
             await self._on_end(error)
 
     async def _attempt_twice(self, method: str, params: dict[str, Any], act: Act[R]) -> R:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 8_000_000
 MAX_GARBAGE = 1_000
-"""Lines that are no messages, after which a program is given up."""
+"""How many lines that are not messages a program may print before it is stopped."""
 
 _KEPT = 4_000
 _GRACE = 2.0
@@ -88,7 +88,7 @@ async def _read(
 
 
 def _parse(line: bytes) -> SessionMessage | None:
-    """The message of a line, or None where it is none."""
+    """The message of a line, or None if it is none."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 

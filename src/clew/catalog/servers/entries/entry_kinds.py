@@ -105,7 +105,7 @@ class Resources(EntryList):
         return await self._backing.connection(server).read_resource(uri)
 
     def subscribe(self, server: str, uri: str) -> AbstractAsyncContextManager[AsyncIterator[str]]:
-        """Follow a resource: an iterator over the addresses that changed. Raises ServerError where the server does not
+        """Follow a resource: an iterator over the addresses that changed. Raises ServerError if the server does not
         offer that."""
         about = self._backing.about(server)
         if about is not None and not about.offers_subscriptions:

@@ -238,7 +238,7 @@ class EntryStore:
 
 
 def _turn(known: ServerEntry, listed: ServerEntry) -> ServerEntry | None:
-    """The new state of an entry that is listed again; None where nothing changes."""
+    """The new state of an entry that is listed again; None if nothing changes."""
     if known.kind != "tool" or listed.digest == known.approved:
         return listed if listed != known else None
     if listed.digest == known.digest and known.state == "changed":

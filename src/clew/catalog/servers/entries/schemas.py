@@ -51,7 +51,7 @@ def _allowed(properties: Any, place: str) -> str:
 
 
 def misfit(schema: dict[str, Any] | None, value: Any) -> str:
-    """Why a result does not fit its own output schema; empty where it does."""
+    """Why a result does not fit its own output schema; empty if it does."""
     if schema is None or not isinstance(value, dict):
         return "" if schema is None else "it is missing"
     try:

@@ -204,7 +204,7 @@ def _describe(source: bytes, root: Node) -> str:
 
 
 def _describe_before(source: bytes, node: Node | None, comment: str, *, is_apart: bool) -> str:
-    """The description, given the first node that is no comment."""
+    """The description, given the first node that is not a comment."""
     if node is None:
         return comment
     string = named_at(node) if node.type == "expression_statement" else None

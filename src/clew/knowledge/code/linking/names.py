@@ -1,4 +1,4 @@
-"""The names of a project: which symbol a name means where it is written."""
+"""The names of a project: which symbol a name means at the place where it is written."""
 
 from __future__ import annotations
 

@@ -97,7 +97,8 @@ class Class(_FlowRecord, frozen=True):
 
 
 class Container(_FlowRecord, frozen=True):
-    """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
+    """A list, tuple, set, dictionary or generator, identified by the place where it is made, with the variables that
+    fill it."""
 
     node: int
     """The variable that holds the container."""

@@ -158,7 +158,7 @@ class Index:
     # -- postings -----------------------------------------------------------------------------------------
 
     def _find_postings(self, connection: Sql) -> TermPostings | None:
-        """The postings beside the file, None where there are none yet: a search over few records does without."""
+        """The postings beside the file, None if there are none yet: a search over few records does without."""
         return self._open_postings(connection) if os.path.lexists(self._folder) else None
 
     def _open_postings(self, connection: Sql) -> TermPostings:
