@@ -298,7 +298,7 @@ class App:
                 self._reads_code = True
                 await self.knowledge().keep_up(sweeps=self.config.hygiene.enabled, on_read=self._has_read.set)
         finally:
-            self._has_read.set()  # nobody waits for what there is not, or what failed
+            self._has_read.set()  # ends the wait also if there is no code, or reading failed
 
     async def _keep_definitions(self) -> None:
         workspace = await self.workspace()
@@ -424,7 +424,7 @@ async def open_app(
     patience: float | None = None,
     wrap: Callable[[Trail], Trail] = lambda trail: trail,
 ) -> AsyncIterator[App]:
-    """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here, `patience`
+    """Open the trail of a configuration, and close it at the end. `scopes` are the scopes of the local user, `patience`
     how many seconds a search for an answer may take, if that is not the default. The app works on the trail as
     `wrap` makes it."""
     clock = clock or SystemClock()

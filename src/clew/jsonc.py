@@ -23,7 +23,8 @@ _DECODER = json.JSONDecoder()
 
 
 def plain_json(text: str) -> str:
-    """The same text as plain JSON. Comments and trailing commas become spaces, so that all positions stay the same."""
+    """Return the text as plain JSON. Comments and trailing commas become spaces, so that all positions stay the
+    same."""
     given = f" {text[1:]}" if text.startswith("\ufeff") else text
     blank = _COMMENT.sub(lambda found: found.group(1) or " " * len(found.group()), given)
     return _LAST_COMMA.sub(lambda found: found.group(1) or " ", blank)
@@ -50,7 +51,7 @@ def read_object(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ConfigError(f"not JSON at line {text.count(chr(10), 0, error.pos) + 1}: {BY_HAND}") from None
     except (RecursionError, ValueError):
-        raise ConfigError(f"beyond what can be read: {BY_HAND}") from None
+        raise ConfigError(f"nested too deeply, or has a value that JSON does not have: {BY_HAND}") from None
     if not isinstance(found, dict):
         raise ConfigError(f"not a JSON object: {BY_HAND}")
     return found

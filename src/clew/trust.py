@@ -31,9 +31,9 @@ _DIGEST = lazy_pattern(r"[0-9a-f]{64}")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for consent to files of a folder that would be run or loaded. `folder` is a real path; `kind` a short
-    word such as server or domain; `summary` one printable line without secrets that says what would happen; `note`
-    information about an earlier consent; it is not stored."""
+    """A request for consent to files of a folder that would be run or loaded. `folder` is a real path. `kind` is a
+    short word such as server or domain. `summary` is one printable line, without secrets, about what would happen.
+    `note` informs about an earlier consent and is not stored."""
 
     folder: str
     kind: str

@@ -428,7 +428,7 @@ def render_group(group: Group) -> str:
 
 
 def render_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Names and what they mean in two columns under a title; a long name has its meaning on the next line."""
+    """Names and their meanings in two columns under a title. A long name has its meaning on the next line."""
     width = min(shutil.get_terminal_size((MAX_WIDTH, 24)).columns, MAX_WIDTH)
     left = min(max((len(name) for name, _ in rows), default=0), 26) + 4
     lines = [f"{title}:"]

@@ -38,7 +38,7 @@ OriginKind = Literal["config.py", "config.toml", "environment", "flag"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a setting came from. `label` is a path, a variable or a flag; `text` is the content of config.toml."""
+    """The origin of a setting. `label` is a path, a variable or a flag; `text` is the content of config.toml."""
 
     kind: OriginKind
     label: str

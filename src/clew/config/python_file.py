@@ -108,7 +108,7 @@ def _run(folder: Path, content: bytes) -> dict[str, Any]:
         written, _ = process.communicate(content, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         told = ConfigError(f"{path}: did not end within {SECONDS:g} seconds")
-        told.hint = "Settings should be quick: take out what waits or loops"
+        told.hint = "Settings must be computed quickly: remove code that waits or loops"
         raise told from None
     finally:
         _kill(process)

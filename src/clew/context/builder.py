@@ -84,7 +84,7 @@ class ContextBuilder:
         )
 
     async def warm(self) -> None:
-        """Load what the first context needs, so that it does not have to wait."""
+        """Load the modules and data of the first context, so that it does not have to wait."""
         count_tokens("")
         await self._trail.index.warm()
 

@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # a question needs none of these
 WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
 READING_SECONDS = 4.0
-"""The same while the files are read for the first time."""
+"""The seconds that an answer may wait while the files are read for the first time."""
 BRIEF_SECONDS = 2.0
 """The time for indexing before an answer, unless reading the files alone takes longer."""
 FEW_FILES = 200

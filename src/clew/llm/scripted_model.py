@@ -204,4 +204,4 @@ def _last_end(pattern: str, text: str) -> int:
 def _left(expected: str, came: str) -> ModelError:
     shown = " ".join(came.split())
     shown = shown if len(shown) <= MAX_SHOWN else f"…{shown[-MAX_SHOWN:]}"
-    return ModelError("malformed", f"{expected}, but what came is: {shown or 'nothing'}", hint="Correct the script")
+    return ModelError("malformed", f"{expected}, but got: {shown or 'nothing'}", hint="Correct the script")

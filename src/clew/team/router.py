@@ -1,7 +1,7 @@
 """The router of the Guide: chooses the agent that takes a message of the user.
 
-The order: slash commands; a certain result of the classifier; a model, if there is one; the current agent; the
-Architect, with a question back to the user.
+The first of these that applies decides: a slash command, a certain result of the classifier, a model if there is one,
+the current agent, the Architect with a question back to the user.
 """
 
 from __future__ import annotations

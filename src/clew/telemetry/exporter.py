@@ -129,7 +129,7 @@ class _Sender(ABC):
                 _log.warning("the telemetry collector at %s answers again", mask_secrets(self._url))
             self._is_down = False
             return "exported"
-        self._tell(f"refuses what is sent with {answer.status_code}")
+        self._tell(f"refuses the data with status {answer.status_code}")
         return "refused"
 
     def _tell(self, what: str) -> None:

@@ -125,7 +125,7 @@ def judge(
 
 
 def digest_of(content: BootstrapPiece | Breadcrumb) -> str:
-    """A digest of what an owner can edit."""
+    """A digest of the parts that an owner can edit."""
     parts = [content.title, content.schema_name, list(content.tags), content.context, content.llm_hints]
     return hashlib.blake2b(encode_canonical(parts, "piece"), digest_size=12).hexdigest()
 

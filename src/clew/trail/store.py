@@ -135,20 +135,21 @@ class Log(Protocol):
 class Deliveries(Protocol):
     """Durable consumers: each event is handled once per consumer however many workers run.
 
-    Events of one session (or, without a session, of one run, or else of one breadcrumb) are handled in order; sessions
-    do not wait for each other. A claim whose lease runs out is claimed again. The limits of a consumer hold over all
-    processes; its groups take turns, so that none of them blocks the others.
+    Events of one session are handled in order; sessions do not wait for each other. Without a session, the events of
+    one run are handled in order, without a run those of one breadcrumb. A claim is a lease: if it runs out, the event
+    is claimed again. The limits of a consumer hold over all processes. Its groups take turns, so that none of them
+    blocks the others.
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
         """Create the consumer with the caller's owner and scopes, or change its selector and retry policy.
 
-        Raises AlreadyExists when the one of that name needs scopes that the caller lacks.
+        Raises AlreadyExists if a consumer of that name needs scopes that the caller lacks.
         """
         ...
 
     async def unregister(self, name: str, *, by: Principal) -> None:
-        """Forget a consumer and what it had pending. Raises NotFound."""
+        """Remove a consumer and its pending events. Raises NotFound."""
         ...
 
     async def consumers(self, *, by: Principal) -> list[ConsumerState]:
@@ -192,9 +193,9 @@ class Deliveries(Protocol):
         ...
 
     async def abandon(self, worker: str, *, by: Principal) -> int:
-        """Make the claims of a worker that is known to be dead claimable at once; returns how many. A death does not
-        count as a failed attempt; too many of them make a dead letter. If the worker is alive after all, it has lost
-        its leases."""
+        """Make the claims of a worker that is known to be dead claimable at once, and return their number. A death does
+        not count as a failed attempt, but too many deaths make a dead letter. If the worker is alive after all, it has
+        lost its leases."""
         ...
 
     async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:

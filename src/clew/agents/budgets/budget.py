@@ -125,8 +125,8 @@ def budget_id(by: Principal, name: str) -> str:
 
 
 def after_child_closed(lender: AgentBudget, ended: AgentBudget) -> AgentBudget:
-    """The parent after a child has closed: it has spent what the child spent, and the rest of the loan is available
-    again."""
+    """The parent after a child has closed: the child's spending is the parent's, and the rest of the amount is
+    available again."""
     if ended.name not in lender.lent:
         return lender
     return msgspec.structs.replace(without_child(lender, ended.name), spent=lender.spent + ended.spent)

@@ -130,7 +130,7 @@ class Budgets:
 
         def widened(budget: AgentBudget) -> AgentBudget:
             if budget.parent is not None:
-                raise InvalidInput("budget", f"{name} was lent by {budget.parent}", hint="Extend that one")
+                raise InvalidInput("budget", f"{name} got its amount from {budget.parent}", hint="Extend that budget")
             return msgspec.structs.replace(budget, limits=limits)
 
         return await self._change(name, widened, by)
@@ -171,11 +171,11 @@ class Budgets:
         return new
 
     def _grant(self, budget: AgentBudget, amount: Amount, least: Amount) -> Amount:
-        """As much of `amount` as there is, and no less than `least`. Raises BudgetExceeded."""
+        """The part of `amount` that the budget has left. Raises BudgetExceeded if that is less than `least`."""
         now = self._clock.now()
         left = budget.left(now)
         if budget.is_closed:
-            raise BudgetExceeded(budget.name, "calls", hint="It was closed; open another")
+            raise BudgetExceeded(budget.name, "", hint="Open another budget")
         if left.seconds is not None and left.seconds <= 0:
             raise exceeded(budget, "seconds", now)
         granted = {}

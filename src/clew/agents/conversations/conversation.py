@@ -239,7 +239,7 @@ def check_message(text: str) -> None:
 
 
 def run_selector(session: str, run: str, schemas: Iterable[str] = ()) -> Selector:
-    """All that belongs to one run."""
+    """The records of one run."""
     return Selector(schema_names=tuple(schemas), session=session, all_tags=(run_tag(run),))
 
 

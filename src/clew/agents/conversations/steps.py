@@ -78,7 +78,7 @@ class ToolAnswered(Step, frozen=True, kw_only=True, tag="tool_result"):
 
 class PermissionAsked(Step, frozen=True, kw_only=True, tag="permission"):
     """A tool waits for the user's permission. `input` has the arguments: shortened as stored in the question, complete
-    when `Conversations` returns the step. `pattern` is what a lasting permission would cover."""
+    when `Conversations` returns the step. `pattern` describes the calls that a lasting permission would cover."""
 
     request_id: str
     tool: str

@@ -72,7 +72,7 @@ class _Tree:
         if depth > MAX_DEPTH:
             raise FormatError(self._content.id, f"has children more than {MAX_DEPTH} levels deep")
         path = self._claim(path)
-        # A key that is cut into parts could no longer be told from other text.
+        # A key that is cut into parts could no longer be distinguished from other text.
         text = mask_private_keys(clean_text(branch.text))
         first, *others = [part.strip("\n") for part in split_parts(text) if part.strip()] or [""]
         name = clean_name(branch.name, self._content.name)

@@ -1,4 +1,4 @@
-"""The plan of a refresh: which documents to read, which nodes they may write, and what the ledger records."""
+"""The plan of a refresh: which documents to read, which nodes they may write, and the new ledger entries."""
 
 from __future__ import annotations
 
@@ -179,8 +179,8 @@ class RefreshPlan:
         return msgspec.structs.replace(entry, version="", hash="", failure=read.failure, verified_at=verified_at)
 
     def _last_verified(self, known: DocumentEntry | None, read: Read) -> int | None:
-        """When a document that now fails was last known to be correct; None if never. A document that was fetched and
-        could never be parsed counts as verified now, so that it does not age its source."""
+        """The time when a document that now fails was last known to be correct; None if never. A document that was
+        fetched and could never be parsed counts as verified now, so that it does not age its source."""
         if known is None or (known.failure and known.verified_at is None):
             return self._started if read.was_fetched else None
         return known.verified_at if known.failure else max(self._before.verified_at, known.indexed_at)

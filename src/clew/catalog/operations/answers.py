@@ -69,8 +69,8 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One domain of an answer: entry points first, then resources. A folded one only names its entry points; `more`
-    counts what had no room."""
+    """One domain of an answer: entry points first, then resources. A folded domain only names its entry points. `more`
+    counts the parts that did not fit."""
 
     domain: str
     description: str
@@ -113,9 +113,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `ask`. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
-    `cut` says what was left out for the budget; `known` are the citations that answer the question already, `notes`
-    sentences about them, and `text` the words of a model, if one is used."""
+    """The answer of `ask`. `is_relevant` is False if nothing is close enough to the question. `hint` is the next step.
+    `cut` describes the parts that did not fit the budget. `known` are citations that answer the question already,
+    `notes` are sentences about them, and `text` is the answer of a model if one is used."""
 
     handle: str
     sections: Sequence[Section]

@@ -43,7 +43,7 @@ def describe_params(schema: Mapping[str, Any]) -> str:
 
 
 def _brief(name: str, limit: int = 60) -> str:
-    return _inlined(name[: limit * 8], limit)  # what is after that does not matter, and need not be remembered
+    return _inlined(name[: limit * 8], limit)  # the rest is cut, and need not be cached
 
 
 def _type_of(schema: Any) -> str:

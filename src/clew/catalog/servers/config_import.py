@@ -23,7 +23,7 @@ _COMMENT = lazy_pattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = lazy_pattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _INPUT = lazy_pattern(r"\$\{input:([\w.-]+)\}")
 _KEYS = ("mcpServers", "servers", "context_servers")
-"""Where servers stand in the files of most clients, of VS Code and of Zed."""
+"""The keys of servers in the files of most clients, of VS Code and of Zed."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def project_files(folder: Path) -> list[Path]:
 
 
 def user_files(home: Path) -> list[Path]:
-    """Where other clients keep the servers of their user."""
+    """The files in which other clients keep the servers of their user."""
     names = (
         ".claude.json",
         ".config/Claude/claude_desktop_config.json",

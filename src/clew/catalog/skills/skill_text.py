@@ -1,4 +1,4 @@
-"""Skills, and what loading did, as text for a model."""
+"""Skills, and the results of loading them, as text for a model."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ class SkillTools:
         return GuidedContent(content="\n\n".join(filter(None, parts)), guidance=(step,))
 
     async def unload(self, skill: str, toolset: str, by: Principal, handle: str) -> GuidedContent:
-        """Unload a skill or a toolset. What other loaded skills bring stays. Raises ValidationError."""
+        """Unload a skill or a toolset. Tools of other loaded skills stay. Raises ValidationError."""
         session = self.loaded.session(by, handle)
         if skill:
             done = await session.unload_skill(skill, by=UNLOAD)

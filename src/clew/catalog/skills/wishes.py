@@ -73,7 +73,7 @@ def skills_folder(config: Config) -> Path:
 
 
 def definers_at(place: Path) -> DefinitionRoot:
-    """Those of a folder that is named: a project, or a folder that holds `agents`, `toolsets` and the like itself."""
+    """The definitions of a named folder: a project, or a folder that holds `agents`, `toolsets` and the like itself."""
     is_team = any((place / name).is_dir() for name in ("agents", "toolsets", "tools"))
     return DefinitionRoot(root=place, is_repository=(place / FOLDER).is_dir() or not is_team)
 

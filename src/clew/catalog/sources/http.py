@@ -51,9 +51,9 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     base_url: str = ""
     allow: tuple[str, ...] = ()
     timeout_seconds: float = 30.0
-    """For one attempt."""
+    """Seconds for one attempt."""
     deadline_seconds: float = 120.0
-    """For one answer, with all attempts and the waiting between them."""
+    """Seconds for one answer, with all attempts and the pauses between them."""
     attempts: int = 6
     max_bytes: int = 20_000_000
 

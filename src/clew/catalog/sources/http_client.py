@@ -32,7 +32,7 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceClient:
-    """Sends requests of one source. Proxies are not used, so that the address that was checked is the one reached."""
+    """Sends the requests of one source. It uses no proxies, so a request reaches the address that was checked."""
 
     def __init__(
         self, source: str, *, allow: Sequence[Network], timeout: float, max_bytes: int, resolve: Resolve

@@ -210,7 +210,7 @@ class LocalSource:
         return None
 
     def _about_link(self, place: str) -> str:
-        """Why a link is left out."""
+        """The reason why a link is left out."""
         try:
             target = Path(os.path.realpath(place, strict=True))
         except OSError:

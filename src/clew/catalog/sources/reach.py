@@ -57,12 +57,12 @@ def _files(kind: str, options: Mapping[str, str], project: Path) -> Iterator[str
 def _secrets(options: Mapping[str, str]) -> Iterator[str]:
     for option in SECRET_OPTIONS:
         if name := options.get(option):
-            # what stands there may be the secret itself, written where its name belongs
+            # the value may be the secret itself, written where its name belongs
             yield f"sends the variable or secret {MASK if is_secret('', name) else name} as its {option}"
 
 
 def _other_host(api: Api, base_url: str) -> WebhookTarget | None:
-    """Where an API is, if not in its usual place."""
+    """The address of an API if it is not the usual one."""
     try:
         target = parse_target(base_url)
     except DeliveryRefused:

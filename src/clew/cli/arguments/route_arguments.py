@@ -16,8 +16,9 @@ _LIST_ONLY = frozenset(("array", "null"))
 
 
 def read_arguments(route: str, typed: Mapping[str, Sequence[str]], registry: DomainRegistry) -> dict[str, Any]:
-    """The value of each parameter, by the schema of the route's tool. For a list parameter each text is one item,
-    unless there is a single text that is itself a list. Raises InvalidInput if any other parameter is repeated."""
+    """The value of each parameter, by the schema of the route's tool. A parameter that takes a list may be repeated:
+    each text is one item, but a single text may also be the whole list. Raises InvalidInput if another parameter is
+    repeated."""
     properties = _properties(registry, route) if typed else {}
     return {key: _argument(route, key, texts, properties.get(key)) for key, texts in typed.items()}
 

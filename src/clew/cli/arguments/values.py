@@ -136,7 +136,7 @@ def _mistake(raw: bytes) -> str:
 
 
 def _misfit(error: msgspec.ValidationError, kind: Any, place: str) -> InvalidInput:
-    """The same message as in the other interfaces, with the origin of the JSON."""
+    """Return the error with the message of the other interfaces and the origin of the JSON."""
     found = in_plain_words(error, kind, "")
     where = f"{place}, {found.field}" if found.field else place
     return InvalidInput(where, found.reason, hint=found.hint or ("" if found.field else _example(kind)))

@@ -83,7 +83,7 @@ async def chat(
         clew chat --list
         clew chat --session 4f1c22ab
     """
-    logging.getLogger("clew.agents").setLevel(logging.ERROR)  # what goes wrong is part of the conversation
+    logging.getLogger("clew.agents").setLevel(logging.ERROR)  # errors are part of the conversation
     options = ChatOptions(
         agent=agent or "", session=session, allow=allow, adapters=adapter, script=script, last=last, json=json
     )

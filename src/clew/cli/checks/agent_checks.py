@@ -67,7 +67,7 @@ async def _check_roll(app: App) -> CheckFinding:
     found = await AgentStatuses(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
     broken = [each.agent_id for each in found if each.circuit != "closed" or each.dead]
     if broken:
-        return remark("agents", f"not well: {', '.join(broken)}", "`clew agents` and `clew dlq ls` tell more")
+        return remark("agents", f"not well: {', '.join(broken)}", "`clew agents` and `clew dlq ls` show the details")
     return ok("agents", count(len(found), "agent") if found else "none yet; the first `clew chat` brings some")
 
 

@@ -34,7 +34,7 @@ async def check_routes(manifest: Manifest, root: Path, here: Here) -> list[Probl
         async with open_here(here) as app:
             registry = (await app.workspace()).catalog.registry
             known = [each.text for each in registry.tools()]
-    except ClewError:  # what is wrong with the trail is for other commands to tell
+    except ClewError:  # other checks report problems of the trail
         return []
     return [told for each in manifest.toolsets.values() for told in _check(each, root, known)]
 

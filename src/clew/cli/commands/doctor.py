@@ -1,4 +1,4 @@
-"""`clew doctor`: what is right and wrong with the installation, the folder, the trail, the catalog and the agents."""
+"""`clew doctor`: checks the installation, the folder, the trail, the catalog and the agents."""
 
 from __future__ import annotations
 

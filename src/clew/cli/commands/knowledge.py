@@ -222,7 +222,7 @@ async def _note_withheld(known: Knowledge) -> None:
 
 
 def _parse_place(place: str) -> tuple[str, int, int]:
-    """Path, first and last line of what was typed. Raises InvalidInput."""
+    """The path, first and last line of a typed place. Raises InvalidInput."""
     found, shown = _PLACE.fullmatch(place), repr(cut(place, _PLACE_SHOWN))
     hint = "Write it as src/app.py:42 or src/app.py:40-48"
     first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (0, 0)

@@ -1,4 +1,4 @@
-"""The command `clew route`: who takes a message."""
+"""The command `clew route`: the agent that takes a message."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def lint(
     place: Place = None,
     /,
     *,
-    fix: Annotated[bool, Parameter(help="Fix what can be fixed automatically.")] = False,
+    fix: Annotated[bool, Parameter(help="Fix the problems that can be fixed automatically.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
@@ -249,7 +249,7 @@ async def _with_names(part: DefinitionPart, built: BuildResult, here: Here) -> S
 
 def _mend(part: DefinitionPart, built: BuildResult) -> list[Problem]:
     """Apply automatic fixes repeatedly, because one fix may reveal another problem. Returns the fixed problems."""
-    from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # who only looks does without
+    from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # imported only for --fix
 
     mended: list[Problem] = []
     for _ in range(MAX_ROUNDS):

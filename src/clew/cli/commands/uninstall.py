@@ -100,7 +100,7 @@ def find_traces(folder: Path) -> FolderTraces:
 
 
 def remove_traces(traces: FolderTraces, *, is_all: bool) -> None:
-    """Remove what was found; the folder itself goes when nothing is left in it. Raises ReadOnly."""
+    """Remove the files that were found, and the folder itself if it is then empty. Raises ReadOnly."""
     from clew.catalog.consent.consent_snapshots import forget_texts  # the catalog is slow to load
 
     remove_connections(traces.folder)

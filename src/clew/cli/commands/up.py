@@ -80,7 +80,7 @@ def up(
     tag: Annotated[
         tuple[str, ...], Parameter(help="What only this process can do, such as place:shop; may be repeated.")
     ] = (),
-    drain: Annotated[float, Parameter(help="Seconds to finish what is under way after a signal.")] = 10.0,
+    drain: Annotated[float, Parameter(help="Seconds to finish running work after a signal.")] = 10.0,
     json: Annotated[bool, Parameter(help="Print one line of JSON once it answers.")] = False,
     attached: Annotated[bool, Parameter(help="Drain when the standard input ends.", show=False)] = False,
     here: Here = HERE,
@@ -162,7 +162,7 @@ async def _serve_door(
     worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, telemetry: Telemetry, *, as_json: bool
 ) -> None:
     """Work, and answer all routes."""
-    # the REST door takes a third of a second to import; wrong arguments are told before
+    # the REST door takes a third of a second to import; wrong arguments are reported before
     from clew.adapters.mcp.lazy_mount import LazyMcpApp
     from clew.adapters.rest import build_app, open_keys, run_server
     from clew.cli.local_server.service import answering_commands
@@ -312,7 +312,7 @@ def _url_of(host: str, port: int) -> str:
 
 
 def _token_command(config: Config) -> str:
-    """How to get a token for this folder and owner."""
+    """The command that prints a token for this folder and owner."""
     where = "" if config.folder == find_folder(Path.cwd()) else f" --folder {shlex.quote(str(config.folder))}"
     return f"clew token{where}" + ("" if config.owner == Config().owner else f" --owner {config.owner}")
 

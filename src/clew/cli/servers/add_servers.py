@@ -36,7 +36,7 @@ async def import_(
     keep_secrets: Annotated[
         bool, Parameter(help="Copy tokens and passwords too, instead of naming variables.")
     ] = False,
-    yes: Annotated[bool, Parameter(help="Take what the files of this folder bring without being asked.")] = False,
+    yes: Annotated[bool, Parameter(help="Add the servers of this folder's files without being asked.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be taken over; write nothing.")] = False,
     no_look: NoLook = False,
     json: Json = False,

@@ -35,7 +35,7 @@ def serve(*, here: Here = HERE) -> None:
         clew mcp serve --folder ~/shop/.clew
     """
     config = here.config()
-    # What is made at the start stays: looking at all of it again and again would take a fifth of the start, and would
+    # Objects made at the start stay: looking at all of them again and again would take a fifth of the start, and would
     # let every so many answers wait.
     gc.disable()
     try:
@@ -45,7 +45,7 @@ def serve(*, here: Here = HERE) -> None:
 
 
 async def _serve(here: Here, config: Config) -> None:
-    # the SDK takes most of a second to import; wrong settings are told before
+    # the SDK takes most of a second to import; wrong settings are reported before
     from clew.adapters.mcp.sdk import load_sdk
 
     if not config.is_named:

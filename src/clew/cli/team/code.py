@@ -159,7 +159,7 @@ async def _working(app: App, options: CodeOptions) -> AsyncIterator[Team]:
 
 
 def _show_state(state: TeamState, *, as_json: bool) -> None:
-    """Print the state of a session, as when it was left."""
+    """Print the state of a session."""
     from clew.cli.team.team_commands import state_lines
 
     for line in () if as_json else state_lines(state):
@@ -194,7 +194,7 @@ async def _follow(app: App, team: Team, session: str, options: CodeOptions, afte
 
 
 async def find_session(team: Team, app: App, which: str) -> str:
-    """The session that is named; else the focused one, else the newest with a team. Raises NotFound."""
+    """The named session. Without a name, the focused session, or the newest with a team. Raises NotFound."""
     from clew.errors import NotFound
 
     if which:

@@ -206,7 +206,7 @@ _STAGES = {
 _AGENTS = dict.fromkeys((Stage.LINT, Stage.DIFF, Stage.JUDGE), INSPECTOR) | dict.fromkeys(
     (Stage.COVERING, Stage.SUITE), TESTER
 )
-"""Who works in a stage; in the others it is the builder."""
+"""The agent that works in a stage; in stages that are not listed, the builder."""
 
 
 def task_line(pipeline: TaskPipeline, activity: str = "") -> str:

@@ -143,7 +143,7 @@ class TeamRun:
             note("It was answered elsewhere.")
 
     async def _ask(self, state: TeamState) -> int | None:
-        """Ask what the team waits for, each thing once."""
+        """Ask the questions that the team waits for, each once."""
         plan = state.plan
         if _needs_approval(state) and plan is not None and plan.id in self._shown_plans - self._seen:
             self._seen.add(plan.id)

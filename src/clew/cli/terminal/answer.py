@@ -23,7 +23,7 @@ NEAR = 0.5
 REPOSITORY = "repo"
 NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
 DENIAL = "Nothing"
-"""The beginning of a note that says that the files have no answer, and what is nearest."""
+"""The beginning of a note that the files have no answer, with the nearest places."""
 EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 
 

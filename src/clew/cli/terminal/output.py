@@ -17,7 +17,7 @@ from typing import Any, TextIO
 from clew.lazy_pattern import lazy_pattern
 
 SHORT = 8
-"""How many characters of an id a person sees, unless it takes more to tell two apart."""
+"""The number of characters of an id that a person sees, unless two ids need more to differ."""
 
 _UNSAFE = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or reverse the text of a terminal; not tab and line feed."""
@@ -44,7 +44,7 @@ def clean(text: str) -> str:
 
 
 def clean_json(text: str) -> str:
-    """The same for JSON, which stays the same value: the characters become escapes."""
+    """Replace control characters in JSON by escapes. The value stays the same."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
@@ -192,7 +192,7 @@ def show_time(moment: datetime) -> str:
 
 
 def show_day(moment: datetime, now: datetime) -> str:
-    """The same for a column of a table: for a person to the minute if it is of this year, otherwise the day."""
+    """A time for a column of a table. A person sees minutes if it is in this year, otherwise the day."""
     local = moment.astimezone()
     if not is_terminal():
         return show_time(moment)

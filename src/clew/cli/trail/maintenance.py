@@ -37,7 +37,7 @@ async def run_hygiene(*, json: Json = False, here: Here = HERE) -> None:
         clew hygiene run
     """
     async with open_here(here) as app:
-        with progress("Removing what has expired"):
+        with progress("Removing expired records"):
             purged = await app.hygiene.run()
     if json:
         print_json(purged)

@@ -89,7 +89,7 @@ async def import_(
 ) -> int:
     """Read what `clew trail export` wrote.
 
-    It may be repeated: what is there already stays as it is. Lines that cannot be used are reported, and the
+    It may be repeated: existing records stay as they are. Lines that cannot be used are reported, and the
     others are imported; the exit code is then 1.
 
         clew trail import trail.jsonl

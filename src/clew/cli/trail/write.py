@@ -99,8 +99,8 @@ def _tell_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
 
 
 def read_drafts() -> list[Draft]:
-    """The drafts on standard input: one JSON object, or one a line. Raises InvalidInput on a terminal, ClewError
-    for input that is not a draft."""
+    """Read the drafts on standard input: one JSON object, or one object on each line. Raises InvalidInput on a
+    terminal, ClewError for input that is not a draft."""
     if sys.stdin.isatty():
         raise InvalidInput("--title", "is missing", hint="Give one, or pipe a draft as JSON into this command")
     raw = sys.stdin.buffer.read()

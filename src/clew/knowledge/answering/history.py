@@ -220,7 +220,7 @@ class HistoryHandler:
         return find(self._notes)
 
     async def _of_version(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
-        """The notes of a version, those with the words of the question first; else the commits of its tag."""
+        """The notes of a version, those with the words of the question first. Without notes, the commits of its tag."""
         version = question.version
         found = [note for note, _ in await self._find_notes(state, lambda index: index.of_version(version))]
         if found:

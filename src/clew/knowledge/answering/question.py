@@ -167,7 +167,7 @@ class AskedRelation(NamedTuple):
 
 
 class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed question. `words` are its content words in order; `names` are words that can only be identifiers;
+    """A parsed question. `words` are its content words in order. `names` are words that can only be identifiers.
     `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default.
     `relation` is None if the question does not ask for uses."""
 

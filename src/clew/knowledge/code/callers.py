@@ -1,7 +1,7 @@
 """The symbols around a symbol: those that it uses, those that use it, and calls by its name whose target is unknown.
 
 There are no edges for unknown targets: such calls are read from the facts of the files. The receiver's name and the
-imports of the file tell which symbol of the name a call likely means. Go types implement an interface without a
+imports of the file show which symbol of the name a call likely means. Go types implement an interface without a
 declaration: they have all its methods.
 """
 

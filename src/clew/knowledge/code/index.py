@@ -157,7 +157,7 @@ class IndexPass:
 
 
 def _is_same(row: FileInfo, content: FileContent) -> bool:
-    """Whether a content is that of a row. A file that cannot be read is compared by the reason."""
+    """Whether a row has this content. A file that cannot be read is compared by the reason."""
     return row.blob == content.blob and (bool(content.blob) or row.left_out == content.left_out)
 
 
@@ -313,7 +313,7 @@ class Indexer:
                 self._links.follow()
 
     def _follow_and_embed(self, report: Progress) -> None:
-        """Both at once, and the missing words: following mostly waits for the link worker."""
+        """Follow values and index words at the same time, because following mostly waits for the link worker."""
         with ThreadPoolExecutor(1, thread_name_prefix="clew-following") as thread:
             following = thread.submit(self._follow, report)
             self._make_words()

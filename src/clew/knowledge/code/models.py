@@ -91,8 +91,8 @@ def parse_ref(ref: str) -> CodeRef:
 
 
 def file_of(root: Path, ref: str) -> str:
-    """The file that a reference means: the one of that very name if it exists, else the path before a line or symbol.
-    Raises InvalidInput as `parse_ref`."""
+    """The file that a reference means: the file with exactly this name if it exists, else the path before a line or
+    symbol. Raises InvalidInput as `parse_ref`."""
     parsed, whole = parse_ref(ref), ref.strip().removeprefix("./")
     return whole if _is_inside(whole) and os.path.isfile(f"{root}/{whole}") else parsed.path
 

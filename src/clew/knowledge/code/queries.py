@@ -46,7 +46,7 @@ _NAMES_FROM = (
 )
 _CLOSE = 0.75
 _LONGEST_FIRST = "ORDER BY s.line_end - s.line_start DESC, s.line_start DESC"
-"""Of definitions of one name, stubs and overloads come after the implementation."""
+"""The order of definitions of one name: stubs and overloads come after the implementation."""
 _FOLDER_STEMS = frozenset(("__init__", "mod", "lib", "main", "index"))
 _BY_FOLDER = frozenset(("go", "java"))
 """Languages whose packages are folders: the name of the file is not part of a qualified name."""
@@ -187,7 +187,7 @@ def _find_within(sql: Sql, ref: CodeRef) -> list[SymbolRow]:
 
 
 def _find_by_name(sql: Sql, name: str) -> list[SymbolRow]:
-    """By the end of a qualified name in exact spelling, then by reexports, then in any case."""
+    """Find symbols by the end of a qualified name in exact spelling, then by reexports, then in any case."""
     parts = name_parts(name)
     if not parts:
         return []

@@ -184,8 +184,8 @@ class CutDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def save_document(trail: Trail, document: CutDocument, *, by: Principal) -> Ingested:
-    """Make the nodes of the document those of its key. Unchanged nodes are not written again; the trail keeps the
-    earlier versions of a changed one."""
+    """Replace the nodes that are stored under the key of the document. Unchanged nodes are not written again. The trail
+    keeps the earlier versions of a changed node."""
     drafts = _draft_nodes(document, by)
     done = await mirror_files(trail, drafts, _selector(document.key), by=by)
     ids = [str(draft.id) for draft in drafts]

@@ -51,7 +51,7 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mistakes:
-    """The mistakes that one principal reports and is warned of. Calls raise what the trail raises."""
+    """The mistakes that one principal reports and is warned of. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal, clock: Clock) -> None:
         self._trail, self._by, self._clock = trail, by, clock
@@ -136,7 +136,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserPreferences:
-    """The preferences of one owner, as one session sees them. Calls raise what the trail raises."""
+    """The preferences of one owner, as one session sees them. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal, clock: Clock, session_id: str = "") -> None:
         self._trail, self._by, self._clock, self._session = trail, by, clock, session_id

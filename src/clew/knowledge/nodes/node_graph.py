@@ -52,7 +52,7 @@ _FOLLOWED_BY = EdgeType.FOLLOWED_BY.label
 
 
 class NodeGraph:
-    """The nodes that one principal sees on a trail. Calls raise what the trail raises."""
+    """The nodes that one principal sees on a trail. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal) -> None:
         self._trail = trail

@@ -130,7 +130,7 @@ _OF_BREADCRUMB = ("id", "session_id", "tags", "scopes", "verification", "trust")
 _SHOWN = {"include": ["content"]}
 """The hints of a node: models see only the content, and the vector is made from the content and the name."""
 _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
-"""The same hints with a mark. The mark is the name of a field, because only text values go into the vector."""
+"""Return the hints with a mark. The mark is the name of a field, because only text values go into the vector."""
 
 
 def to_node(breadcrumb: Breadcrumb) -> Node:
@@ -208,7 +208,7 @@ class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter over nodes; all given parts must match. `path` is a glob. Values of `metadata` must be equal; a dot in a
+    """A filter over nodes: all given parts must match. `path` is a glob. Values of `metadata` must be equal. A dot in a
     key leads into a nested object."""
 
     domain: NodeDomain | None = None

@@ -67,7 +67,7 @@ State = dict[str, Any]
 
 class ToolDiscovery:
     """Discovers the tools of one project. `scans` counts searches of its files: a valid cache entry needs none. Calls
-    raise what the trail raises, and InvalidInput; no file of the project makes them fail."""
+    raise the errors of the trail, and InvalidInput; no file of the project makes them fail."""
 
     def __init__(
         self, code_root: Path, trail: Trail, clock: Clock, by: Principal, research: Research | None = None
@@ -160,7 +160,7 @@ class ToolDiscovery:
         name: str,
         rationale: str = "",
     ) -> DiscoveredTool:
-        """A tool by its name: the inferred one, which names its place in the project, or else the one of the table."""
+        """A tool by its name: the tool found in the project, which names its place there, or the tool of the table."""
         tool = describe_tool(self._root, name, request.tool_category, language, request.target_path)
         why = rationale or f"A common {category_label(request.tool_category)}{f' for {language}' if language else ''}"
         same = [each for each in inferred if each.name == name]

@@ -85,8 +85,8 @@ class StyleExample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LanguageStyle(msgspec.Struct, frozen=True, kw_only=True):
-    """The style of one language; a value is empty if the code shows none. `naming` are cases such as `snake_case`.
-    `indent_size` counts spaces, or 1 for tabs; `trailing_comma` is all, es5 or none. `counts` are the numbers behind
+    """The style of one language. A value is empty if the code shows none. `naming` are cases such as `snake_case`.
+    `indent_size` counts spaces, or is 1 for tabs. `trailing_comma` is all, es5 or none. `counts` are the numbers behind
     each statement, from `files` files."""
 
     language: str

@@ -281,9 +281,9 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[str] = ()) -> Scan:
-    """Find the tools of a category: for the named languages, or for all. A configured tool leaves no question; else the
-    first named language, or that of most files, is in question. Configured tools displace others, and tools for one
-    language come before tools for any."""
+    """Find the tools of a category, for the named languages or for all. Configured tools replace others. If no tool is
+    configured, the first named language, or the language of most files, stays in question (`open_language`). Tools for
+    one language come before tools for any."""
     languages = tuple(named) or tuple(files.languages()[:1])
     wanted = languages if named or files.is_file else ()
     signs = [sign for sign in files.signs if sign.category == category and _serves(sign.tool, wanted)]

@@ -147,7 +147,7 @@ def _wait(seconds: float | None) -> str:
 
 
 def _malformed(provider: Provider, said: str) -> ModelError:
-    reason = f"{provider.name} answered what cannot be read: {said}"
+    reason = f"{provider.name} sent an answer that cannot be read: {said}"
     return ModelError("malformed", reason, retryable=True, hint="Try again; if the error stays, check base_url")
 
 

@@ -50,7 +50,7 @@ def extract_links(
 ) -> list[MarkdownLink]:
     """Return the links of a text in order, without images, code, comments and links within the text.
 
-    `pattern` must match somewhere in the path; `extensions` (`.md` or `md`) are case-insensitive; `external` adds links
+    `pattern` must match somewhere in the path. `extensions` (`.md` or `md`) are case-insensitive. `external` adds links
     with a scheme. `first_line` is the number of the first line of `content`.
     """
     endings = None if extensions is None else tuple(f".{each.lstrip('.').lower()}" for each in extensions)
@@ -208,7 +208,8 @@ class _CodeSpans:
         self._runs: dict[int, list[int]] | None = None
 
     def end_of(self, start: int, end: int) -> int:
-        """Return the position after the run that closes the one at `start`, or after that one if none does."""
+        """Return the position after the run of backticks that closes the run at `start`. If no run closes it, return
+        the position after the run at `start`."""
         if self._runs is None:
             self._runs = {}
             for run in re.finditer("`+", self._block):

@@ -50,7 +50,7 @@ NEVER = Ttl()
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A breadcrumb to write. `ttl=None` lets the TTL policies decide; `embed="never"` keeps it out of vector search; a
+    """A breadcrumb to write. `ttl=None` lets the TTL policies decide. `embed="never"` keeps it out of vector search. A
     repeated `idempotency_key` returns the first result instead of writing again."""
 
     title: str

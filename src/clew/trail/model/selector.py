@@ -213,7 +213,7 @@ def _contains(value: Any, wanted: Sequence[Any], quantifier: Any) -> bool:
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    """A key that tells two plain JSON values apart."""
+    """A key by which two plain JSON values can be distinguished."""
     return isinstance(value, bool), value
 
 

@@ -1,6 +1,6 @@
 """The order of steps in a record: which steps each one waits for, and whether an order is possible at all.
 
-Steps run in the order in which they are listed; those of one group run side by side. A step that names its
+Steps run in the order in which they are listed. Steps of one group run side by side. A step that names its
 dependencies waits for these alone.
 """
 

@@ -54,7 +54,7 @@ def check_schemas(names: Iterable[str | None], guarded: GuardedSchemas | None, b
 
 
 class WriteChecks:
-    """Turns drafts and changes into what is written."""
+    """Turns drafts and changes into checked records."""
 
     def __init__(self, embedder: Embedder | None, clock: Clock) -> None:
         self._embedder = embedder

@@ -1,4 +1,4 @@
-"""A trail as a set of tables that can be read and filled in batches: what every backend offers to a move."""
+"""A trail as a set of tables that can be read and filled in batches. Every backend has a replica for moves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # every command that opens a trail loads this module for the 
     from clew.trail.move.tables import MovedTable, OwnedRow, Row
 
 Access = Literal["locked", "snapshot", "target", "look"]
-"""How a replica is opened. `locked`: no other process may have it open, and none can write until it is closed.
+"""The ways to open a replica. `locked`: no other process may have it open, and none can write until it is closed.
 `snapshot`: as of this moment, while others go on. `target`: to be filled, alone. `look`: as a target, unchanged."""
 
 IDENTITY = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"

@@ -13,7 +13,7 @@ from clew.sqlite_file import connect
 
 SMALLEST, QUICK_CHECK_BYTES = 512, 32_000_000
 LOG_PAGE = 4_096 + 24
-"""A page in the log, with what stands before it."""
+"""The bytes of a page in the log, with its frame header."""
 
 FATAL = (
     apsw.FullError,

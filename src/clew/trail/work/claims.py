@@ -119,7 +119,7 @@ class ClaimLoop:
             await self._let_go(heartbeat)
 
     def drain(self) -> None:
-        """Claim nothing more: `run` returns when what it holds is done."""
+        """Claim nothing more: `run` returns when the claims that it holds are done."""
         self._draining.set()
         if self._claiming is not None:
             self._claiming.cancel()

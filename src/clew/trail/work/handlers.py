@@ -167,11 +167,12 @@ class Worker:
                 task.cancel()
 
     def stop(self) -> None:
-        """Make `run` give back what it holds and return. A stopped worker does not run again."""
+        """Make `run` give back its claims and return. A stopped worker does not run again."""
         self._stop.set()
 
     def drain(self) -> None:
-        """Claim nothing more: `run` returns when what it holds is done. A drained worker does not run again."""
+        """Claim nothing more: `run` returns when the claims that it holds are done. A drained worker does not run
+        again."""
         self._is_draining = True
         for _, loop in self._loops.values():
             loop.drain()

@@ -84,7 +84,8 @@ def verify_signature(
     now: datetime,
     tolerance: timedelta = timedelta(minutes=5),
 ) -> bool:
-    """Whether a received body was signed with the secret, at most `tolerance` away from `now`."""
+    """Whether a received body was signed with the secret. The timestamp may differ from `now` by at most
+    `tolerance`."""
     if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 12):
         return False
     if abs(now.timestamp() - int(timestamp)) > tolerance.total_seconds():
@@ -148,11 +149,11 @@ class WebhookSender:
                 await self._end(tuple(self._running))
 
     def stop(self) -> None:
-        """Make `run` give back what it holds and return. A stopped sender does not run again."""
+        """Make `run` give back its claims and return. A stopped sender does not run again."""
         self._stop.set()
 
     async def drain(self) -> None:
-        """Claim nothing more, and return when what is under way is delivered."""
+        """Claim nothing more, and return when the claimed events are delivered."""
         self._is_draining = True
         async with self._following:
             running = list(self._running.values())

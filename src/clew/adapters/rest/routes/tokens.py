@@ -16,7 +16,7 @@ _NO_STORE = ((b"cache-control", b"no-store"),)
 
 
 class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For whom to issue a token, and what it may do."""
+    """A request for a token: the principal and its rights."""
 
     owner_id: str
     agent_id: str

@@ -78,7 +78,7 @@ async def _read(
                 break
             if (message := _parse(line)) is None:
                 garbage += bool(line.strip())
-                reason = "writes to its output what is no message" if garbage >= MAX_GARBAGE else ""
+                reason = "writes lines to its output that are not messages" if garbage >= MAX_GARBAGE else ""
                 continue
             try:
                 await to_us.send(message)

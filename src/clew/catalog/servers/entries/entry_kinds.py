@@ -109,7 +109,7 @@ class Resources(EntryList):
         offer that."""
         about = self._backing.about(server)
         if about is not None and not about.offers_subscriptions:
-            raise ServerError(server, "does not tell of changed resources")
+            raise ServerError(server, "does not report changed resources")
         return self._backing.connection(server).subscribe(uri)
 
 

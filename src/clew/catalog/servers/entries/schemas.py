@@ -62,7 +62,7 @@ def misfit(schema: dict[str, Any] | None, value: Any) -> str:
 
 
 def compiled(schema: dict[str, Any]) -> SchemaCheck:
-    """Raises InvalidInput for what is not a usable schema."""
+    """Check a schema. Raises InvalidInput if it cannot be used."""
     return _compile(encode_canonical(_modern(schema, 0), "schema"))
 
 

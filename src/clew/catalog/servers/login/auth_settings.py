@@ -90,7 +90,7 @@ def _check(auth: Auth, place: str) -> None:
         if getattr(auth, key) not in choices:
             raise ConfigError(f"{place}: auth.{key} {getattr(auth, key)[:40]!r} is unknown", choices=choices)
     if not 0 <= auth.redirect_port <= 65_535:
-        raise ConfigError(f"{place}: auth.redirect_port must be a port")
+        raise ConfigError(f"{place}: auth.redirect_port {auth.redirect_port} must be from 0 to 65535")
     if auth.client_metadata_url and not auth.client_metadata_url.startswith("https://"):
         raise ConfigError(f"{place}: auth.client_metadata_url must begin with https://")
     if auth.issuer and urlsplit(auth.issuer).scheme not in ("http", "https"):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """Chooses the credentials of a server's requests: the token of a hook or of the configuration if there is one;
-    otherwise, with OAuth, a login."""
+    """Chooses the credentials of a server's requests: the token of a hook or of the configuration if there is one,
+    otherwise a login with OAuth."""
 
     def __init__(
         self, config: McpServerConfig, tokens: Tokens, vault: Vault, clock: Clock, browser: Browser | None

@@ -116,7 +116,7 @@ class ModuleImport(_FlowRecord, frozen=True):
 
 
 class FlowSummary(_FlowRecord, frozen=True):
-    """Everything stored of one content. An unreadable file has an `error` and nothing else."""
+    """The stored facts of one content. An unreadable file has an `error` and nothing else."""
 
     scopes: tuple[str, ...] = ()
     """Qualnames of everything that can call: the file itself (empty), functions and class bodies."""

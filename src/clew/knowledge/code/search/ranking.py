@@ -28,7 +28,7 @@ FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
 """Weights of a term's counts for files: in names, in comments and strings, in code."""
 PASSAGE_FIELDS = np.array([4.0, 1.0, 2.0], np.float32)
 SYMBOL_FIELDS = np.array([5.0, 2.0, 1.0], np.float32)
-"""The same for passages, and for a search of symbols alone: there, descriptions answer the text."""
+"""The weights for passages, and for a search of symbols alone, in which descriptions answer the text."""
 SATURATION, PASSAGE_SATURATION = 2.0, 1.2
 FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE, PASSAGE_LENGTH_SHARE = 0.6, 0.4, 0.3
 FILE_LENGTH_FLOOR, UNIT_LENGTH_FLOOR = 50.0, 10.0

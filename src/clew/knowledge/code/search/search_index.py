@@ -188,8 +188,9 @@ class SearchIndex:
         return {word: each / mean for word, each in zip(words, lost, strict=True)}
 
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """The spelling of each word in the files: the word itself if it occurs; else the most frequent word that
-        differs by one letter, or the two frequent words of which it consists; else the word itself."""
+        """Correct the spelling of each word by the words of the files. A word that occurs stays as it is. Another word
+        becomes the most frequent word that differs by one letter, or the two frequent words of which it consists.
+        Without such words it stays as it is."""
         view, known = self._fresh_view(), self._corrected
         new = [word for word in words if word not in known]
         for word, number in _frequencies(view, new).items() if new else ():
@@ -330,7 +331,7 @@ def _best(scores: Totals, limit: int) -> list[int]:
 
 
 def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int]) -> dict[int, list[str]]:
-    """For each row the words of the text that it has, the most telling first."""
+    """For each row the words of the text that it has, the most informative first."""
     wanted = np.zeros(len(owner) + 1, bool)
     wanted[list(rows)] = True
     words: dict[int, dict[str, None]] = {row: {} for row in rows}

@@ -141,8 +141,8 @@ def spelled_terms(word: str) -> Iterator[tuple[int, str]]:
 
 
 class IssueText(msgspec.Struct, frozen=True):
-    """A parsed text. `terms` has the weight of each term, `spelling` its word or part of a word; `frames` are the files
-    of tracebacks, the innermost last; `named` are paths and file names in the first line."""
+    """A parsed text. `terms` has the weight of each term, and `spelling` its word or part of a word. `frames` are the
+    files of tracebacks, the innermost last. `named` are paths and file names in the first line."""
 
     terms: Mapping[int, float]
     spelling: Mapping[int, str]

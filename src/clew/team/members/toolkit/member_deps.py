@@ -50,7 +50,7 @@ class ListSessions(Protocol):
 
 
 FolderOf = Callable[[str, str], Awaitable[WorkingFolder]]
-"""The work tree of a session and a pipeline; that of the session without a pipeline. Raises NotFound."""
+"""The work tree of a pipeline, or of the session if no pipeline is named. Raises NotFound."""
 RunInTree = Callable[[TeamConversation, WorkingFolder, str, float, ToolContext], Awaitable[CommandResult]]
 """Runs a shell command in a work tree; only that tree is writable."""
 StateOf = Callable[[str], Awaitable[TeamState]]

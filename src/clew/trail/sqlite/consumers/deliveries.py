@@ -1,7 +1,7 @@
 """Durable consumers on SQLite: the `Deliveries` interface.
 
-A consumer's cursor moves along the log; events that it wants become rows of `deliveries`. A claim is a row with a
-lease; a finished row is deleted with the outputs' commit.
+A consumer's cursor moves along the log. Events that it wants become rows of `deliveries`. A claim is a row with a
+lease. The commit of the outputs deletes the row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The search index of a SQLite trail, kept up with it: columns in memory, postings beside the file.
 
 Both are derived. Call `sync` before a search: it reads the changes of all processes since the last call, as far as this
-search may find them. A thread writes to the postings what they lack.
+search may find them. A thread adds missing records to the postings.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Index:
         self._indexing: Future[None] | None = None
 
     def close(self) -> None:
-        """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they exist."""
+        """Finish the current write, and close the postings: tantivy has a thread for as long as they exist."""
         self._indexer.shutdown(wait=True)
         self._terms.store()
         self._postings = None
@@ -195,6 +195,6 @@ def _update(
 
 
 def _mark_of(connection: Sql, seq: int) -> str:
-    """A mark that distinguishes an event from the one with the same number on a restored trail."""
+    """A mark that distinguishes an event from the event with the same number on a restored trail."""
     found = connection.execute("SELECT hex(id) || ':' || version || ':' || at FROM events WHERE seq = ?", (seq,)).get
     return str(found)
