@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.model.edge import Direction, Edge, Link, Reached
-from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
 from clew.trail.model.query import SearchRequest, SearchResult
 from clew.trail.model.selector import EVERYTHING, Selector
 
@@ -163,7 +163,7 @@ class Deliveries(Protocol):
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         """Claim up to `limit` events that no other worker handles. If there are none, wait up to `wait` seconds for the

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ClewError
-from clew.skills.files.tree_walk import RULE_FILES
+from clew.skills.files.tree_walk import HOMES, RULE_FILES
 from clew.skills.manifest import AgentSpec, Skill
 
-HOMES = (".agents", ".claude", ".clew", ".codex", ".opencode")
 PARTS = ("agents", "commands", "skill", "skills", "toolsets", "tools")
 """Folders of definitions, in the root and in each of HOMES."""
 DEBOUNCE_MS, STEP_MS = 400, 100

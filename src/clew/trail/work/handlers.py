@@ -16,7 +16,7 @@ from typing import Any, Literal
 from clew.access import Principal
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
+from clew.trail.model.event import DEFAULT_LEASE, Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, Refused, is_meant, retry_on_storage_error
@@ -123,7 +123,7 @@ class Worker:
         worker_id: str,
         deps: Any = None,
         concurrency: int = 8,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         share: float = 1.0,
     ) -> None:
         self._trail = trail

@@ -24,7 +24,7 @@ from clew.clock import Clock
 from clew.errors import ClewError, DeliveryRefused, InvalidInput, NotFound
 from clew.tls import tls_context
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, Webhook, sse_payload
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, Webhook, sse_payload
 from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, GiveBack, describe, is_meant, printable
 from clew.trail.work.webhook_addresses import (
@@ -216,7 +216,7 @@ class WebhookSender:
             by=owner,
             worker_id=self._worker_id,
             concurrency=self._concurrency,
-            lease=timedelta(seconds=max(30.0, 3 * self._post.timeout)),
+            lease=max(DEFAULT_LEASE, timedelta(seconds=3 * self._post.timeout)),
         )
         task = asyncio.create_task(_run(loop, client))
         return _RunningWebhook(made_from=(owner, consumer), loop=loop, task=task)

@@ -20,7 +20,7 @@ from clew.clock import Clock, from_micros
 from clew.errors import ClewError
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.consumer import check_claim_limit, check_consumer
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, QueueLoad
 from clew.trail.postgres.consumers import lanes, shares
 from clew.trail.postgres.consumers.claims import Claimed, ClaimRequest, claim_events
 from clew.trail.postgres.consumers.consumers import (
@@ -122,7 +122,7 @@ class PostgresDeliveries:
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         by.require("subscribe")
