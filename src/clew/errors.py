@@ -110,7 +110,7 @@ class NotAuthenticated(ClewError):
 
 class AccessDenied(ClewError):
     def __init__(self, verb: str, needed: Sequence[str]) -> None:
-        super().__init__(f"may not {verb}", hint=f"This needs one of the roles: {', '.join(needed)}")
+        super().__init__(f"may not {verb}", hint=f"Needed: {' or '.join(needed)}")
         self.verb = verb
         self.needed = tuple(needed)
 

@@ -171,7 +171,7 @@ def _fields(settings: ModelsConfig) -> dict[str, str]:
         ("qwen3-code", "Write provider:model, such as ollama:qwen3-coder"),
         ("olama:qwen3", "there is no provider 'olama'. Did you mean ollama?"),
         ("anthropic:claude-haiku-4-5", "anthropic needs a key: ANTHROPIC_API_KEY is not set"),
-        ("odd:x", "[providers.odd] has the kind 'opnai', which there is not. Did you mean openai?"),
+        ("odd:x", "[providers.odd] has the unknown kind 'opnai'. Did you mean openai?"),
         ("empty:x", "[providers.empty] has no base_url"),
     ],
 )

@@ -223,7 +223,7 @@ def _from_toml(path: Path) -> Iterator[GivenSetting]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _error(f"{path} cannot be read: {error.strerror}", "Mend it, or remove it to begin anew") from None
+        raise _error(f"{path} cannot be read: {error.strerror}", "Correct it, or remove it to start again") from None
     except RecursionError:
         raise ConfigError(f"{path} is not TOML: it is nested too deeply") from None
     except ValueError as error:  # of the TOML, of UTF-8, or of a number with thousands of digits

@@ -146,7 +146,7 @@ def _read_agent(name: str) -> RouteTarget | None:
     found = next((each for each in AGENTS if each.value == name.lower()), None)
     if found is None:
         hint = f"Agents that talk to the user are {', '.join(AGENTS)}"
-        raise InvalidInput("talking_to", f"{name[:50]!r} is not one of them", hint=hint)
+        raise InvalidInput("talking_to", f"{name[:50]!r} is not an agent", hint=hint)
     return found
 
 

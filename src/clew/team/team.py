@@ -376,7 +376,7 @@ class Team:
 
     def _project(self) -> TeamFolder:
         if self._folder is None:
-            raise NotFound("project", "of this team", hint="Open the team with `App.team`")
+            raise NotFound("project of this team", "", hint="Open the team with `App.team`")
         return self._folder()
 
     # -- messages ----------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise HTTPException(400, "the body broke off")
+            raise HTTPException(400, "the body is incomplete")
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > limit:

@@ -156,7 +156,7 @@ class Budgets:
             return budget
         left = budget.left(self._clock.now())
         if budget.depth + 1 >= MAX_DEPTH:
-            raise InvalidInput("parent", f"{budget.name} is {MAX_DEPTH} levels deep")
+            raise InvalidInput("parent", f"{budget.name} is at the limit of {MAX_DEPTH} levels")
         counted = self._grant(budget, Amount(children=1), Amount(children=1))
         given = {
             kind: self._portion(budget, kind, getattr(wanted, kind), getattr(left, kind))

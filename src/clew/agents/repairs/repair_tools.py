@@ -187,7 +187,7 @@ def _check_code(code: str, failed: Breadcrumb) -> None:
     if len(code) > MAX_CODE:
         raise TooLarge("code", len(code), MAX_CODE, "characters")
     if code == failed.context.get("code"):
-        raise InvalidInput("code", "is the code that failed", hint="Change what is wrong with it")
+        raise InvalidInput("code", "is the same as the code that failed", hint="Change what is wrong with it")
 
 
 def _check_version(failed: Breadcrumb, before: int) -> None:

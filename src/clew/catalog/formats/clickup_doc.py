@@ -84,7 +84,7 @@ class ClickUpDoc:
         try:
             return build_tree(content, base_path, _read(content))
         except RecursionError as error:
-            raise FormatError(content.id, "has pages within pages without end") from error
+            raise FormatError(content.id, "has pages that are nested too deeply") from error
 
 
 def _read(content: RawContent) -> Branch:

@@ -102,7 +102,8 @@ class SourceClient:
         # A packed body could unpack to any size; we asked for a plain one.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
             raise SourceError(
-                self._source, f"{shown_path(target.path)} sent a packed answer although a plain one was asked for"
+                self._source,
+                f"{shown_path(target.path)} sent a compressed answer, but asked for was an uncompressed one",
             )
         body = bytearray()
         async for chunk in response.aiter_raw():

@@ -38,7 +38,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def __post_init__(self) -> None:
         if "\0" in self.root:
-            raise ConfigError("local: root: no folder can be named so")
+            raise ConfigError("local: root: not a valid name of a folder")
 
 
 class LocalSource:

@@ -19,9 +19,9 @@ def parse_url(source: str, url: str) -> WebhookTarget:
     try:
         target = parse_target(place)
     except DeliveryRefused:
-        raise SourceError(source, "was led to a URL that is malformed or not of http") from None
+        raise SourceError(source, "was redirected to a URL that is malformed or not http") from None
     if len(query) > MAX_QUERY or not (query.isascii() and query.isprintable()):
-        raise SourceError(source, f"{shown_path(target.path)} was given a query that no URL can hold")
+        raise SourceError(source, f"{shown_path(target.path)} has a query that a URL cannot hold")
     return msgspec.structs.replace(target, path=target.path + mark + query)
 
 
@@ -30,7 +30,7 @@ def join_url(source: str, url: str, location: str) -> str:
     try:
         return urljoin(url, location)
     except ValueError:
-        raise SourceError(source, "was led to a URL that is malformed or not of http") from None
+        raise SourceError(source, "was redirected to a URL that is malformed or not http") from None
 
 
 def is_same_place(one: WebhookTarget, other: WebhookTarget) -> bool:

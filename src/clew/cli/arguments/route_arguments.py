@@ -39,7 +39,7 @@ def _argument(route: str, key: str, texts: Sequence[str], schema: Any) -> Any:
     types = _allowed(schema)
     if len(texts) > 1 and "array" not in types:
         hint = "Only a parameter that takes a list may be repeated; another route of the same tool may follow instead"
-        raise InvalidInput(key, f"is there {len(texts)} times for {route}", hint=hint)
+        raise InvalidInput(key, f"is given {len(texts)} times for {route}", hint=hint)
     if len(texts) == 1:
         value = _value(texts[0], types)
         if not types or not types <= _LIST_ONLY or value is None or isinstance(value, list):

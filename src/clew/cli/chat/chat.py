@@ -104,7 +104,7 @@ async def chat(
 
 def _check(message: Sequence[str], options: ChatOptions, *, listed: bool) -> None:
     if listed and (message or options.session):
-        raise InvalidInput("--list", "leaves no room for a message or a session")
+        raise InvalidInput("--list", "cannot be combined with a message or a session")
     if not 0 <= options.last <= 200:
         raise InvalidInput("--last", "must be from 0 to 200")
     if message:

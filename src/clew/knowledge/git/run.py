@@ -79,9 +79,9 @@ def start_git(
     root: str | Path, arguments: Sequence[str], apart: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start git in a folder, or in the GIT_DIR of the additional environment `apart`. Raises SourceError when git is
-    missing, or did not answer there lately."""
+    missing, or did not answer there recently."""
     if is_stuck(root, arguments[0]):
-        raise SourceError("git", f"{arguments[0]} did not answer lately in {root}", hint="Look for pipes in its place")
+        raise SourceError("git", f"{arguments[0]} did not answer recently in {root}", hint="Look for named pipes there")
     more = apart or {}
     try:
         return subprocess.Popen(
@@ -245,7 +245,7 @@ def find_objects(root: Path) -> Objects:
         _warned.add((str(root), reason))
         _log.warning("the history of git is left out: %s", reason)
     if reason:
-        raise SourceError("git", f"is not asked: {reason}")
+        raise SourceError("git", f"is not used in this folder: {reason}")
     prefix = printed[2].decode(errors="surrogateescape")
     return Objects(root=root, head=read_sha(printed[3]), prefix=prefix, own=own, common=common)
 

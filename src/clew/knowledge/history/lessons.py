@@ -170,7 +170,7 @@ class UserPreferences:
         """
         name, value = _checked("category", category), _checked("preference", preference)
         if for_session and not self._session:
-            raise InvalidInput("for_session", "there is no session")
+            raise InvalidInput("for_session", "needs a session")
         await self._put(name, lambda was: {**was, "category": name, "explicit": value}, in_session=for_session)
         return f"{name}, for this session" if for_session else f"{name}, for all sessions"
 

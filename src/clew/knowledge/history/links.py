@@ -53,7 +53,7 @@ async def ensure_anchors(trail: Trail, refs: Sequence[str], *, by: Principal) ->
     """Create the nodes of these places if missing; return their ids in the order given, each once. All references
     are checked before anything is written. Raises InvalidInput, TooLarge."""
     if len(refs) > MAX_REFS:
-        raise InvalidInput("code_references", f"may hold {MAX_REFS} places")
+        raise InvalidInput("code_references", f"must have at most {MAX_REFS} places")
     places = {keyed_id(by.owner_id, place.key): place for place in map(parse_ref, refs)}
     graph = NodeGraph(trail, by)
     for id, place in places.items():

@@ -163,7 +163,9 @@ async def detect_patterns(code: CodeGraph, language: LanguageName = "") -> list[
 async def _files_by_language(code: CodeGraph, language: str) -> dict[str, list[FileInfo]]:
     wanted = normal_language(language or "all")
     if wanted not in (*LANGUAGES, "all"):
-        raise InvalidInput("language", f"{wanted[:40]!r} is not read", hint=f"Languages are {', '.join(LANGUAGES)}")
+        raise InvalidInput(
+            "language", f"{wanted[:40]!r} is not supported", hint=f"Languages are {', '.join(LANGUAGES)}"
+        )
     groups: defaultdict[str, list[FileInfo]] = defaultdict(list)
     for file in await code.files():
         if file.language and wanted in ("all", normal_language(file.language)):

@@ -37,7 +37,9 @@ class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.tool_category not in CATEGORIES:
             raise InvalidInput(
-                "tool_category", f"{self.tool_category!r} is not one", hint=f"Categories are {', '.join(CATEGORIES)}"
+                "tool_category",
+                f"{self.tool_category!r} is not a category",
+                hint=f"Categories are {', '.join(CATEGORIES)}",
             )
 
 

@@ -77,10 +77,10 @@ def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
         raise _unreachable(provider) from None
     except httpx2.TransportError:
         raise ModelError(
-            "unreachable", f"{provider.name} broke the connection off", retryable=True, hint="Try again"
+            "unreachable", f"{provider.name} closed the connection", retryable=True, hint="Try again"
         ) from None
     except (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, httpx2.HTTPError):
-        raise _malformed(provider, "it is cut off, or has another shape than expected") from None
+        raise _malformed(provider, "it is incomplete, or not of the expected form") from None
 
 
 def unusable_environment(provider: Provider) -> ModelError:

@@ -87,7 +87,7 @@ class SchemaGraph:
 
     def _name(self, part: dict[str, Any]) -> None:
         if part is not self._schema and any(isinstance(part.get(key), str) for key in ("$id", "$schema")):
-            raise InvalidInput(self._field, "has $id or $schema below its top; keep it in one piece")
+            raise InvalidInput(self._field, "has $id or $schema below its top level; use one schema without parts")
         for key in ("$anchor", "$dynamicAnchor"):
             anchor = part.get(key)
             if isinstance(anchor, str) and self._anchors.setdefault(anchor, part) is not part:

@@ -56,7 +56,7 @@ def check_file(path: Path) -> None:
     if path.stat().st_size < SMALLEST:
         raise Corrupted(f"{path} is not a SQLite file")
     if not os.access(path, os.R_OK):
-        raise ReadOnly(f"{path} may not be read")
+        raise ReadOnly(f"{path} cannot be read: permission denied")
     connection = connect(path)
     try:
         _refuse_foreign(connection)

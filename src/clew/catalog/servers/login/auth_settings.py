@@ -81,7 +81,9 @@ def written_auth(auth: Auth) -> dict[str, Any]:
 def _parse_reference(given: Any, place: str) -> FromEnv | FromSecret:
     value = parse_value(given, place)
     if isinstance(value, str):
-        raise ConfigError(f'{place} is written out; name it as {{"$env": "NAME"}} or {{"$secret": "NAME"}}')
+        raise ConfigError(
+            f'{place} has the value itself; write a reference: {{"$env": "NAME"}} or {{"$secret": "NAME"}}'
+        )
     return value
 
 

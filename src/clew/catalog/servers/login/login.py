@@ -38,7 +38,7 @@ async def log_in(
             await connection.close()
     made = await _find(config.id, draft)
     if made is None or made.tokens is None:
-        raise ServerError(config.id, "did not ask for a login", hint='Take "auth" out of its entry in .clew/mcp.json')
+        raise ServerError(config.id, "did not ask for a login", hint='Remove "auth" from its entry in .clew/mcp.json')
     await vault.keep(secret_name(config.id), msgspec.json.encode(made).decode())
 
 

@@ -46,7 +46,7 @@ class Access:
         if not self._config.auth.asks_user or self._browser is not None or await self._tokens.current() is not None:
             return
         if (await self._logins(values).read()).tokens is None:
-            raise ServerError(self._config.id, "wants a login, and there is none", hint=self.hint)
+            raise ServerError(self._config.id, "needs a login", hint=self.hint)
 
     async def build_auth(self, values: Values, faults: Faults) -> httpx2.Auth:
         from clew.catalog.servers.connections.http import TokenAuth  # loads the HTTP client
