@@ -95,7 +95,9 @@ async def test_a_misspelled_resource_is_answered_with_the_nearest(tmp_path: Path
     pages = ["guides/refunds.md", "guides/refunds.md/limits", "guides/vacation.md", "gr%C3%B6%C3%9Fe", "zebra"]
     async with catalog_at(tmp_path, library(*pages)) as (catalog, _):
         (message,) = messages_of(await get(catalog, f"docs://resources/{given}"))
-    assert message.startswith(f"docs://resources/{given} does not exist, or you may not see it. Did you mean docs://resources/{meant}")
+    assert message.startswith(
+        f"docs://resources/{given} does not exist, or you may not see it. Did you mean docs://resources/{meant}"
+    )
     assert "zebra" not in message
 
 

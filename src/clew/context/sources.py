@@ -211,8 +211,8 @@ def _tagged(breadcrumb: Breadcrumb, tags: Sequence[str]) -> Seed:
 
 
 async def find_named(trail: Trail, breadcrumb: Breadcrumb, *more: str, by: Principal) -> list[tuple[str, Breadcrumb]]:
-    """Return the breadcrumbs whose ids a context contains, each with the field, at most MAX_POINTERS; and those with
-    the ids `more`, without a field."""
+    """Return the breadcrumbs whose ids a context contains, each with the field that has the id, at most MAX_POINTERS.
+    The breadcrumbs with the ids `more` follow, without a field."""
     named: dict[str, str] = {}
     for field, id in _ids_in(breadcrumb.context):
         if id != breadcrumb.id:

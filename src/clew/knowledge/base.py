@@ -64,7 +64,7 @@ PARTIAL = (
 )
 LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS, MAX_SWEPT = 3_600.0, 1_000
-"""The time between two removals of expired records, and how many of a kind one of them removes."""
+"""The time between two removals of expired records, and the most records of a kind that one removal deletes."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")

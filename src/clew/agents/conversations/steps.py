@@ -19,7 +19,7 @@ CHOICES: tuple[Choice, ...] = ("once", "session", "always", "deny")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """One thing that happened. `seq` is the number of its event, `id` its breadcrumb."""
+    """One event of a conversation. `seq` is the number of its event, `id` its breadcrumb."""
 
     seq: int
     session: str
@@ -98,7 +98,7 @@ class CancelRequested(Step, frozen=True, kw_only=True, tag="cancel"):
 
 
 class Stopped(Step, frozen=True, kw_only=True, tag="stopped"):
-    """The run was ended from within: a budget, or turns that lead nowhere."""
+    """The run was ended by a limit: a budget, or turns without progress."""
 
     why: str
     detail: str

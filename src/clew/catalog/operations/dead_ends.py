@@ -29,7 +29,7 @@ MAX_VALUES = 200
 
 
 class DeadEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that leads to a route which does not exist, and the route of that domain that is spelled most alike."""
+    """A tool with guidance to a missing route, and the most similar route of that domain."""
 
     tool: str
     route: str

@@ -47,7 +47,7 @@ def parse_value(given: Any, place: str) -> Value:
 
 
 def written_value(value: Value) -> Any:
-    """A value as it stands in a file."""
+    """A value as written in the file."""
     match value:
         case FromEnv(name):
             return {"$env": name}

@@ -21,7 +21,7 @@ NAMED = 5
 
 
 async def check_agents(config: Config) -> AsyncIterator[CheckFinding]:
-    """The default model, then the agents and the permissions of a trail that is there."""
+    """Check the default model, then the agents and the permissions of an existing trail."""
     yield await check_models(config)
     file = trail_file(config)
     if file is not None and not file.exists():

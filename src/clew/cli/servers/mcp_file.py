@@ -15,7 +15,7 @@ KEY = "mcpServers"
 
 
 def add_servers(folder: Path, servers: Sequence[McpServerConfig]) -> None:
-    """Write new entries below those that are there. Raises ConfigError, ReadOnly."""
+    """Write new entries below the existing ones. Raises ConfigError, ReadOnly."""
     text = _read(folder / FILE)
     try:
         for server in servers:

@@ -1,4 +1,4 @@
-"""Commands for the foreign MCP servers that are there: ls, approve, rm."""
+"""Commands for the foreign MCP servers of a folder: ls, approve, rm."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class RunParts:
     lines: Lines | None
     plan_only: bool = False
     after: int = 0
-    """The event after which to show what happens; 0 for all of it."""
+    """The event after which messages are shown; 0 shows all."""
 
 
 class TeamRun:

@@ -1,4 +1,4 @@
-"""Markdown for people: styled on a terminal, as it is elsewhere."""
+"""Markdown for people: styled on a terminal, unchanged elsewhere."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def can_ask() -> bool:
 
 
 def agrees(question: str) -> bool:
-    """Whether that person says yes; anything else is a no."""
+    """Ask the person at the terminal. Returns True only for yes."""
     with interruptible():
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()

@@ -159,8 +159,8 @@ class HistoryHandler:
         return unread + [f"{_quoted(each.path)} is not read: it {each.reason}." for each in self._large[1]]
 
     async def answer(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
-        """The answer to a question about the past that names a commit, a version, a period or a thing whose changes it
-        wants. `state` is that of the files."""
+        """The answer to a question about the past that names a commit, a version, a period, or a symbol or file whose
+        changes it asks for. `state` is the state of the files."""
         if question.commit:
             commit = await self._commits.find(question.commit)
             return HistoryAnswer([commit_node(commit)], 1) if commit is not None else None

@@ -237,7 +237,7 @@ class _Owners:
         self._only = len({tuple(words) for words in self._words.values()}) == 1
 
     def find(self, receiver: str, imports: _Imports) -> SymbolRow | None:
-        """The likeliest owner, one of those asked for if several are equal; None without evidence."""
+        """The likeliest owner. If several are equally likely, a requested one. None without evidence."""
         scores = {row.id: self._score(receiver, row, imports) for row in self._rows}
         best = max(scores.values(), default=0.0)
         if not best:

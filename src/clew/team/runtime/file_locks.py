@@ -61,7 +61,7 @@ class FileLock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockState(msgspec.Struct, frozen=True, kw_only=True):
-    """A lock as doors show it. `waits_for` are the sessions of earlier conflicting locks; if it is empty, the lock is
+    """A lock as shown to users. `waits_for` are the sessions of earlier conflicting locks; if it is empty, the lock is
     held."""
 
     id: str

@@ -71,7 +71,7 @@ class Replica(Protocol):
         ...
 
     def clear(self) -> None:
-        """Remove everything, in one transaction."""
+        """Remove all rows of the replica in one transaction."""
         ...
 
     def is_foreign(self) -> bool:

@@ -36,7 +36,7 @@ class EventItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Events in order; continue with `after=cursor`."""
+    """One page of events in order. The next page is `after=cursor`."""
 
     items: list[EventItem]
     cursor: int

@@ -1,5 +1,5 @@
-"""The three kinds of things that servers have, each with what can be done with it: search and register all of them,
-execute tools, read resources, get prompts."""
+"""The three kinds of entries of servers and their operations: search and register all of them, execute tools, read
+resources, get prompts."""
 
 from __future__ import annotations
 

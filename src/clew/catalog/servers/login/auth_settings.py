@@ -73,7 +73,7 @@ def parse_auth(given: Mapping[str, Any], place: str) -> Auth:
 
 
 def written_auth(auth: Auth) -> dict[str, Any]:
-    """The settings as they stand in the file, with defaults left out."""
+    """The settings as written in the file, without defaults."""
     written: dict[str, Any] = msgspec.to_builtins(auth)
     return written | {key: written_value(getattr(auth, key)) for key in _REFERENCES if getattr(auth, key) is not None}
 

@@ -121,7 +121,7 @@ class Walker(FactBuilder):
 
     def target_of(self, node: Node) -> bytes:
         """The dotted name of an expression: `a.b` as it is, `f(x).b` as `f().b`, `.b` if the object has no name;
-        empty for no name at all."""
+        empty without a name."""
         return self.pure_target(node) or self._chain(node)
 
     def pure_target(self, node: Node) -> bytes:

@@ -99,7 +99,7 @@ class ContainerValue:
 
 
 class ExternalValue(NamedTuple):
-    """Something outside the project by its dotted name, or an instance of it."""
+    """An object outside the project, by its dotted name, or an instance of such a class."""
 
     name: str
 
