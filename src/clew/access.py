@@ -76,7 +76,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
     scopes: frozenset[str] = frozenset()
     session: str | None = None
     steers: bool = True
-    """Whether it may steer agents. Their own tools may not, whatever their roles."""
+    """Whether the principal may steer agents. The tools of agents may not, whatever their roles."""
 
     def may(self, verb: str) -> bool:
         return not VERBS[verb].isdisjoint(self.roles)

@@ -127,7 +127,7 @@ class App:
 
     async def _offer_knowledge(self, workspace: Workspace) -> None:
         """Add the knowledge of the folder's files as domains. Another domain of such a name has precedence."""
-        from clew.knowledge.domains.code import build_code  # where there is no code to know, nothing of it is loaded
+        from clew.knowledge.domains.code import build_code  # if there is no code to know, nothing of it is loaded
         from clew.knowledge.domains.history import build_history
         from clew.knowledge.domains.reference import build_reference
 
@@ -193,7 +193,7 @@ class App:
         )
 
     def router(self, models: Models | None = None) -> Router:
-        """The router of the Guide, with the model of the settings or of `models`, where one is configured."""
+        """The router of the Guide, with the model of the settings or of `models` if one is configured."""
         from clew.llm.model import open_models  # models are for commands that may ask one
         from clew.llm.recorded_model import RecordedModel
         from clew.team.router import AGENT, Router
@@ -298,7 +298,7 @@ class App:
                 self._reads_code = True
                 await self.knowledge().keep_up(sweeps=self.config.hygiene.enabled, on_read=self._has_read.set)
         finally:
-            self._has_read.set()  # nobody waits for what there is not, or what failed
+            self._has_read.set()  # ends the wait also if there is no code, or reading failed
 
     async def _keep_definitions(self) -> None:
         workspace = await self.workspace()
@@ -424,8 +424,8 @@ async def open_app(
     patience: float | None = None,
     wrap: Callable[[Trail], Trail] = lambda trail: trail,
 ) -> AsyncIterator[App]:
-    """Open the trail of a configuration, and close it at the end. `scopes` are those of the person here, `patience`
-    how many seconds an answer may wait for what is known, where that is not the default. The app works on the trail as
+    """Open the trail of a configuration, and close it at the end. `scopes` are the scopes of the local user, `patience`
+    how many seconds a search for an answer may take, if that is not the default. The app works on the trail as
     `wrap` makes it."""
     clock = clock or SystemClock()
     config = confirm_settings(config)

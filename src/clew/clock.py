@@ -59,7 +59,7 @@ class SystemClock:
 
 
 class ManualClock:
-    """A clock that moves when told, for tests and replays."""
+    """A clock that moves only when set, for tests and replays."""
 
     def __init__(self, start: datetime | None = None) -> None:
         self.time = start or datetime(2026, 1, 1, tzinfo=UTC)

@@ -42,7 +42,7 @@ _EXAMPLES = {
 _SYNONYMS = {"none": "null", "struct": "object", "dict": "object", "typeddict": "object", "dataclass": "object"}
 """The name of a type in msgspec's descriptions → its name in msgspec's error messages."""
 _SCHEMA_TYPES = {"string": "str", "integer": "int", "number": "float", "boolean": "bool"}
-"""What JSON Schema calls a type → what msgspec calls it."""
+"""The name of a type in JSON Schema → its name in msgspec."""
 _SCHEMA_BOUNDS = {
     "minimum": ("be at least", "", ""),
     "maximum": ("be at most", "", ""),
@@ -105,7 +105,7 @@ def either_type(types: Iterable[Any]) -> str:
 
 
 def suggest(given: str, known: Iterable[str], introduction: str) -> str:
-    """A hint that names what was probably meant, then all there is; empty where there is nothing."""
+    """A hint that names the probable choice, then all choices; empty if there are none."""
     names = list(known)
     if not names:
         return ""
@@ -115,7 +115,7 @@ def suggest(given: str, known: Iterable[str], introduction: str) -> str:
 
 
 def noun_of(kind: Any) -> str:
-    """The noun for a value of this type, such as `a whole number`; empty where any value is allowed."""
+    """The noun for a value of this type, such as `a whole number`; empty if any value is allowed."""
     return _noun(_inspect(kind))
 
 
@@ -297,8 +297,8 @@ def _example(kinds: Sequence[Any]) -> str:
 
 
 def unmixed(name: str) -> str:
-    """Spell out the letters that mix look-alike scripts in a name. Non-Latin letters are escaped if the name has Latin
-    ones; otherwise letters of a script other than the first are escaped."""
+    """Spell out the letters that mix look-alike scripts in a name. If the name has Latin letters, all others are
+    escaped. If not, letters of a script other than the first are escaped."""
     scripts = [(each, unicodedata.name(each, "").partition(" ")[0]) for each in name]
     found = [script for _, script in scripts if script in _ALIKE]
     first = "LATIN" if "LATIN" in found else next(iter(found), "")

@@ -27,9 +27,9 @@ ClewError
 ├── ModelError              a model that was not reached, refused, or answered nonsense: kind, retryable
 ├── SandboxUnavailable      nothing on this machine can confine the code that was to run
 ├── ToolFailure             a tool that did not give a result: kind, stack, retryable
-├── BudgetExceeded          tokens, money, time, calls or children that were lent are used up
+├── BudgetExceeded          a budget of tokens, money, time, calls or children is used up
 ├── Abort                   a hook ended a prompt or a call before it was made
-├── CircuitOpen             what failed too often is left alone for a while
+├── CircuitOpen             a call that failed too often is not tried for a while
 └── StorageError            the engine failed
     ├── Corrupted           a checksum or the file itself is wrong
     ├── StorageFull         no space left; the write did not happen
@@ -74,7 +74,7 @@ class ClewError(Exception):
 
 
 class InvalidInput(ClewError):
-    """`field` names what is wrong in the caller's own words, e.g. `tags[3]`."""
+    """`field` names the wrong value as the caller knows it, e.g. `tags[3]`."""
 
     def __init__(self, field: str, reason: str, *, hint: str = "") -> None:
         super().__init__(f"{field}: {reason}", hint=hint)
@@ -111,7 +111,7 @@ class NotAuthenticated(ClewError):
 
 class AccessDenied(ClewError):
     def __init__(self, verb: str, needed: Sequence[str]) -> None:
-        super().__init__(f"may not {verb}", hint=f"This needs one of the roles: {', '.join(needed)}")
+        super().__init__(f"may not {verb}", hint=f"Needed: {' or '.join(needed)}")
         self.verb = verb
         self.needed = tuple(needed)
 
@@ -210,7 +210,7 @@ class HandleRefused(ClewError):
 
 
 class ManifestError(ClewError):
-    """`line` is 1-based, 0 if unknown; `allowed` are the valid values; `context` is for programs."""
+    """`line` is 1-based, 0 if unknown. `allowed` are the valid values. `context` is for programs."""
 
     def __init__(
         self,
@@ -285,10 +285,10 @@ class ToolFailure(ClewError):
 
 
 class BudgetExceeded(ClewError):
-    """`limit` is the kind that is used up: tokens, money, seconds, calls or children."""
+    """`limit` is the kind that is used up: tokens, money, seconds, calls or children. Empty for a closed budget."""
 
     def __init__(self, budget: str, limit: str, *, hint: str = "") -> None:
-        super().__init__(f"the budget {budget} has no {limit} left", hint=hint)
+        super().__init__(f"the budget {budget} " + (f"has no {limit} left" if limit else "is closed"), hint=hint)
         self.budget = budget
         self.limit = limit
 

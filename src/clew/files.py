@@ -21,7 +21,7 @@ _READ = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 OPEN_FILE = _READ | _NO_LINK | _NO_WAIT
 OPEN_FOLDER = _READ | _NO_LINK | getattr(os, "O_DIRECTORY", 0)
 STEPWISE = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
-"""Whether folders can be opened one by one, each from within the one above."""
+"""Whether folders can be opened one by one, each relative to its parent."""
 
 
 @contextlib.contextmanager
@@ -108,7 +108,7 @@ def refuse_link(path: Path) -> None:
 
 
 def _names(folder: Path) -> list[str]:
-    """The names in a folder; none where it cannot be read."""
+    """The names in a folder; empty if it cannot be read."""
     try:
         return os.listdir(folder)
     except OSError:

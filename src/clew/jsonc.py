@@ -23,7 +23,8 @@ _DECODER = json.JSONDecoder()
 
 
 def plain_json(text: str) -> str:
-    """The same text as plain JSON. Comments and trailing commas become spaces, so that all positions stay the same."""
+    """Return the text as plain JSON. Comments and trailing commas become spaces, so that all positions stay the
+    same."""
     given = f" {text[1:]}" if text.startswith("\ufeff") else text
     blank = _COMMENT.sub(lambda found: found.group(1) or " " * len(found.group()), given)
     return _LAST_COMMA.sub(lambda found: found.group(1) or " ", blank)
@@ -40,7 +41,8 @@ class Member:
 
 
 def read_object(text: str) -> dict[str, Any]:
-    """Parse a text as an object; an empty text is an empty object. Raises ConfigError for what is no object."""
+    """Parse a text as an object; an empty text is an empty object. Raises ConfigError for text that is not an
+    object."""
     plain = plain_json(text)
     if not plain.strip():
         return {}
@@ -49,7 +51,7 @@ def read_object(text: str) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ConfigError(f"not JSON at line {text.count(chr(10), 0, error.pos) + 1}: {BY_HAND}") from None
     except (RecursionError, ValueError):
-        raise ConfigError(f"beyond what can be read: {BY_HAND}") from None
+        raise ConfigError(f"nested too deeply, or has a value that JSON does not have: {BY_HAND}") from None
     if not isinstance(found, dict):
         raise ConfigError(f"not a JSON object: {BY_HAND}")
     return found
@@ -123,7 +125,7 @@ def _after_space(plain: str, at: int) -> int:
 
 
 def _only(text: str, at: int, name: str) -> Member | None:
-    """The member of a name, None where there is none. Raises ConfigError for a name that is there twice."""
+    """The member of a name, None if there is none. Raises ConfigError for a name that is there twice."""
     found = [member for member in _members(plain_json(text), at) if member.name == name]
     if len(found) > 1:
         raise ConfigError(f"{name!r} is there twice: {BY_HAND}")
@@ -143,7 +145,7 @@ def _insert(text: str, at: int, name: str, value: Mapping[str, Any]) -> str:
         return f"{text[: last.end]}, {json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}{text[last.end :]}"
     indent = _indent_at(text, last.at)
     entry = f"\n{indent}{json.dumps(name)}: {_render(text, value, indent)}"
-    # where the last member has a comma already, the new one gets one as well; a comment behind it stays on its line
+    # if the last member has a comma already, the new one gets one as well; a comment behind it stays on its line
     comma = _COMMENT.sub(lambda found: " " * len(found.group()), text[last.end : line_end]).find(",")
     if comma >= 0:
         return f"{text[:line_end]}{entry},{text[line_end:]}"

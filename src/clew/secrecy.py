@@ -48,7 +48,7 @@ _SECRETS = (
 _PASSWORD_IN_ADDRESS = lazy_pattern(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
 _KEY_BODY = lazy_pattern(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL)
 _ASSIGNED = lazy_pattern(
-    # What is set to a value; after a colon, as it stands in sentences too, only to one with a digit.
+    # A name that is set to a value. After a colon, which sentences have too, only a value with a digit counts.
     rf"(?i)({_NAMES}[\"']?\s{{0,5}}(?:=\s{{0,5}}[\"']?|:\s{{0,5}}[\"']?(?=[^\s\"']{{0,100}}\d)))"
     r"(?!\$|\{|<|\[|os\.|\.\.\.)[^\s\"'&,;]{3,}"
 )
@@ -118,7 +118,7 @@ the text that names its service, contains one of them."""
 _ASKED_FOR = ("password", "passwd", "token", "access_token", "api_key", "apikey", "client_secret", "secret")
 """Names of passwords in the query of an address."""
 _STANDS_IN = r"(?![$<%{\[*.]|\\)"
-"""Does not match where a variable or a placeholder replaces the secret."""
+"""Does not match if a variable or a placeholder replaces the secret."""
 _ASSIGNMENT = lazy_pattern(
     # The name ends in a word for a secret, at the border of a snake, kebab or camel word.
     r"(?:(?<![A-Za-z])|(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Za-z])(?=(?i:passw|passphrase|secret|token|apikey)))"
@@ -239,8 +239,8 @@ _SHORT, _SHORT_WITHOUT_NUMPY = 350, 2_000
 _ADDRESS = lazy_pattern(r"://\S*")
 
 _IN_ADDRESS = lazy_pattern(
-    # A password, or a long name without one; not where a variable stands for it. A password may have what ends a host
-    # elsewhere; what only looks like one is a port, with an `@` in the path behind it.
+    # A password, or a long name without one; not if a variable stands for it. A password may have what ends a host
+    # elsewhere; a port with an `@` in the path behind it only looks like one.
     r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\]|(?:\d{1,5}|\$\{?\w+\}?|\{\w*\})[/?#])"
     r"(?:[^/\s\"'<>]{1,1000}(?=@)|(?<!://\[:)[^\s\"'<>@]{1,200}+(?=@))"
     r"|(\bhttps?://)(?!\$|\{)[^/\s:@\"'<>?#]{20,1000}(?=@)"
@@ -335,7 +335,7 @@ def _marks_in(text: str) -> set[str]:
 def _possible(text: str) -> list[str]:
     """The marks that may occur in a text, judged by their trigrams, and all short marks. Only these must be searched
     for."""
-    import numpy as np  # only who reads many texts needs it
+    import numpy as np  # only needed for many texts
 
     is_there = np.zeros(1 << 16, np.bool_)
     is_there[_triples(text.encode("utf-8", "replace"))] = True
@@ -345,7 +345,7 @@ def _possible(text: str) -> list[str]:
 
 def _triples(text: bytes) -> NDArray[np.uint16]:
     """The hash of every trigram of a text. Different trigrams may have the same hash."""
-    import numpy as np  # only who reads many texts needs it
+    import numpy as np  # only needed for many texts
 
     letters = np.frombuffer(text, np.uint8).astype(np.uint16)
     return letters[:-2] * np.uint16(7919) + letters[1:-1] * np.uint16(263) + letters[2:]
@@ -354,7 +354,7 @@ def _triples(text: bytes) -> NDArray[np.uint16]:
 @lru_cache(1)
 def _triples_of_marks() -> NDArray[np.uint16]:
     """The trigram hashes of each long mark, padded with the first one to equal length."""
-    import numpy as np  # only who reads many texts needs it
+    import numpy as np  # only needed for many texts
 
     triples = [_triples(mark.encode()).tolist() for mark in _LONG_MARKS]
     longest = max(map(len, triples))

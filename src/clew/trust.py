@@ -31,9 +31,9 @@ _DIGEST = lazy_pattern(r"[0-9a-f]{64}")
 
 
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
-    """A request for consent to files of a folder that would be run or loaded. `folder` is a real path; `kind` a short
-    word such as server or domain; `summary` one printable line without secrets that says what would happen; `note`
-    information about an earlier consent; it is not stored."""
+    """A request for consent to files of a folder that would be run or loaded. `folder` is a real path. `kind` is a
+    short word such as server or domain. `summary` is one printable line, without secrets, about what would happen.
+    `note` informs about an earlier consent and is not stored."""
 
     folder: str
     kind: str
@@ -230,7 +230,7 @@ class Trust:
 
 
 def user_file() -> Path:
-    """Where this user's consent is kept. Raises ConfigError where there is no home folder."""
+    """The file with this user's consent. Raises ConfigError if there is no home folder."""
     if given := os.environ.get(VARIABLE):
         return Path(given)
     base = os.environ.get("XDG_CONFIG_HOME", "")

@@ -1,4 +1,4 @@
-"""One worker process: the work of an app that belongs to its roles, its record on the trail, and its end."""
+"""One worker process: the part of the work that belongs to its roles, its record on the trail, and its end."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ class WorkerProcess:
     async def working(
         self, on_delivery: Callable[[str, float], None] = lambda outcome, seconds: None
     ) -> AsyncIterator[Callable[[], None]]:
-        """Do the work of the roles while the context is open; yields a function that looks for new webhooks. The other
-        work does not wait for the agents to start, and continues without them; their events wait on the trail."""
+        """Do the work of the roles while the context is open. Yields a function that looks for new webhooks. The other
+        work does not wait for the agents to start, and continues without them. The agents' events wait on the trail."""
         from clew.agents.workers.roles import RUNTIME_ROLES
 
         app, works = self.app, [self._records.run()]

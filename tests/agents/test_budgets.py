@@ -116,7 +116,7 @@ async def test_the_same_child_is_lent_to_once_also_when_it_was_closed(budgets: B
 
     assert ended.is_closed
     assert await budgets.remaining("parent", by=ME) == BudgetLimits(tokens=100, children=4)
-    with pytest.raises(BudgetExceeded, match="It was closed"):
+    with pytest.raises(BudgetExceeded, match="child is closed"):
         await budgets.reserve("child", "a", Amount(calls=1), by=ME)
 
 

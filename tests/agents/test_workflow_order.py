@@ -60,5 +60,5 @@ def test_references_are_filled_at_any_depth_and_keep_their_type() -> None:
 
 
 def test_a_reference_that_leads_nowhere_is_refused() -> None:
-    with pytest.raises(InvalidInput, match=r"steps\.b\.output leads nowhere"):
+    with pytest.raises(InvalidInput, match=r"steps\.b\.output does not exist"):
         fill({"$from": "steps.b.output"}, {"trigger": {}, "steps": {}})

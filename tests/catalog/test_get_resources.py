@@ -95,7 +95,9 @@ async def test_a_misspelled_resource_is_answered_with_the_nearest(tmp_path: Path
     pages = ["guides/refunds.md", "guides/refunds.md/limits", "guides/vacation.md", "gr%C3%B6%C3%9Fe", "zebra"]
     async with catalog_at(tmp_path, library(*pages)) as (catalog, _):
         (message,) = messages_of(await get(catalog, f"docs://resources/{given}"))
-    assert message.startswith(f"there is no docs://resources/{given} for you. Did you mean docs://resources/{meant}")
+    assert message.startswith(
+        f"docs://resources/{given} does not exist, or you may not see it. Did you mean docs://resources/{meant}"
+    )
     assert "zebra" not in message
 
 
@@ -118,5 +120,5 @@ async def test_nothing_is_suggested_that_the_caller_may_not_see(tmp_path: Path) 
         wrong = ["docs://resources/guides/refund.md", "inner://resources/guides/refund.md", "none://resources/refund"]
         plain = messages_of(await get(catalog, *wrong))
         holder = messages_of(await get(catalog, *wrong, by=staff))
-    assert plain == [f"there is no {route} for you. `ask` shows what exists" for route in wrong]
+    assert plain == [f"{route} does not exist, or you may not see it. `ask` shows what exists" for route in wrong]
     assert ["Did you mean" in message for message in holder] == [True, True, False]

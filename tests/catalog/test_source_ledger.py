@@ -48,7 +48,7 @@ async def test_a_clock_that_was_set_back_does_not_steal_a_ledger(
 ) -> None:
     await SourceLedger(trail, place, by=me, clock=clock).write(held_by("alive", now_ms(clock) + LEASE_MS))
     clock.advance(days=-1)
-    with pytest.raises(SourceError, match="is being refreshed by somebody else"):
+    with pytest.raises(SourceError, match="is being refreshed by another process"):
         async with SourceLedger(trail, place, by=me, clock=clock).hold(0):
             pass
 
@@ -61,7 +61,7 @@ async def test_the_loser_of_a_ledger_gets_an_error(
     async with robbed.hold(0):
         robbed.check_held()
         async with SourceLedger(trail, place, by=me, clock=ahead).hold(0):
-            with pytest.raises(SourceError, match="stood still for too long"):
+            with pytest.raises(SourceError, match="made no progress for too long"):
                 await until_it_is_told(robbed)
 
 

@@ -214,10 +214,10 @@ def test_values_that_no_part_of_clew_can_use_are_problems(clew: Clew, toml: Path
         (14, "catalog.domains: no installed package offers a domain 'nobody_offers_this'"),
         (14, "catalog.domains: Python finds no module for 'no_such_module:x'"),
         (16, "models.default: there is no provider 'nosuchprovider'"),
-        (19, "models.ann: the roles bob → ann → bob lead in a circle"),
-        (20, "models.bob: the roles ann → bob → ann lead in a circle"),
+        (19, "models.ann: the roles bob → ann → bob refer to each other in a circle"),
+        (20, "models.bob: the roles ann → bob → ann refer to each other in a circle"),
         (24, "knowledge.model: there is no model or role 'nosuchrole'"),
-        (21, "[providers.lab] has the kind 'nothing', which there is not"),
+        (21, "[providers.lab] has the unknown kind 'nothing'"),
     ]
     assert [line for line, _ in found] == [line for line, _ in expected], done.out
     assert all(text.startswith(said) for (_, text), (_, said) in zip(found, expected, strict=True)), done.out
@@ -375,7 +375,7 @@ def test_servers_and_hooks_of_the_settings_wait_for_consent_and_are_used(
     assert "worked" in clew("get", "notes://tools/hidden/work").out
     assert "tools/call" in (project / "requests.txt").read_text().split()
     refused = clew("mcp", "rm", "notes")
-    assert (refused.code, "notes is in the settings. Take it out there: clew config edit" in refused.err) == (2, True)
+    assert (refused.code, "notes is in the settings. Remove it there: clew config edit" in refused.err) == (2, True)
     taken = clew("mcp", "add", "notes", "x")
     assert (taken.code, "notes" in taken.err) == (1, True)
 

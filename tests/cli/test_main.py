@@ -175,7 +175,7 @@ def test_wrong_usage_is_one_line_that_names_the_mistake_and_a_page(
         ("trail export --json", "--json: needs a file"),
         ("dlq ls --limit 0", "--limit: must be between 1 and"),
         ("dlq retry", "ID: is missing"),
-        ("dlq retry 1-1 --all", "--all: leaves no room for an ID"),
+        ("dlq retry 1-1 --all", "--all: cannot be combined with an ID"),
         ("secret rm", "NAME: is missing"),
         ("token --minutes 0", "--minutes: must be between 1 and"),
         ("token --role king", "roles: 'king' is not a role"),

@@ -141,8 +141,8 @@ def test_adding_a_server_again_replaces_one_that_never_worked(clew: Clew, folder
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["new"], 2, "is either a program behind -- or a --url"),
-        (["new", "--url", "https://a.example", "--", "x"], 2, "is either a program behind -- or a --url"),
+        (["new"], 2, "must be either a program after -- or a --url"),
+        (["new", "--url", "https://a.example", "--", "x"], 2, "must be either a program after -- or a --url"),
         (["Not A Name", "--", "x"], 2, "lower-case letters"),
         (["new", "--url", "ftp://a.example"], 1, "http:// or https://"),
         (["new", "--env", TOKEN, "--", "x"], 2, "--env: must be a name and a value"),
@@ -201,7 +201,7 @@ def test_a_file_that_names_a_server_twice_is_left_alone(clew: Clew, folder: Path
     text = '{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}'
     (folder / "mcp.json").write_text(text)
     done = clew("mcp", "rm", "a")
-    assert (done.code, "'a' is there twice: take it out by hand" in done.err) == (1, True)
+    assert (done.code, "'a' is there twice: remove it by hand" in done.err) == (1, True)
     assert (folder / "mcp.json").read_text() == text
     assert len(clew("mcp", "ls", "--json").json) == 1
 
@@ -210,7 +210,7 @@ def test_an_entry_is_taken_out_of_any_object() -> None:
     for text in ('{"k": {"a": 1}}', '{"k":{\n  "a": 1,\n}}', '{"k": {"b": {"a": 2}, "a": 1}}'):
         assert "1" not in remove_entry(text, "k", "a")
     for text in ("{}", '{"k": []}', '{"k": {}}', '{"a": 1}'):
-        with pytest.raises(ConfigError, match="is not there"):
+        with pytest.raises(ConfigError, match="does not exist"):
             remove_entry(text, "k", "a")
 
 

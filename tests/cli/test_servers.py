@@ -132,7 +132,7 @@ def test_a_tool_that_changed_waits_for_approval(clew: Clew, folder: Path, tmp_pa
         (["mcp", "rm"], 2, "SERVERS"),
         (["mcp", "rm", "nobody"], 1, "no server 'nobody'. There are none"),
         (["mcp", "approve", "nobody"], 1, "`clew mcp ls` lists them"),
-        (["mcp", "import", "nowhere.json"], 1, "nowhere.json is not there"),
+        (["mcp", "import", "nowhere.json"], 1, "nowhere.json does not exist"),
     ],
 )
 def test_a_missing_thing_is_one_line(clew: Clew, arguments: list[str], code: int, said: str) -> None:
@@ -170,7 +170,7 @@ def test_of_several_files_the_good_ones_are_taken_and_the_exit_code_tells_of_the
     assert (result.code, result.lines[0].startswith("+ notes")) == (1, True)
     assert [line for line in result.err.splitlines() if line.startswith("clew: ")] == [
         f"clew: {bad} is not JSON. Nothing of it was taken",
-        f"clew: {missing} is not there. Nothing of it was taken",
+        f"clew: {missing} does not exist. Nothing of it was taken",
     ]
     assert list(json.loads((folder / "mcp.json").read_text())["mcpServers"]) == ["notes"]
 

@@ -102,7 +102,7 @@ def test_a_conversation_over_mcp_is_named_by_its_handle(clew: Clew, project: Pat
     assert "refunding: unloaded" in clew("skills", "unload", "refunding", "--handle", handle).out
     for command in ("load", "unload", "why"):
         taken = clew("skills", command, "refunding", "--session", handle)
-        assert (taken.code, f"Say --handle {handle}" in taken.err) == (2, True)
+        assert (taken.code, f"Use --handle {handle}" in taken.err) == (2, True)
         unknown = clew("skills", command, "refunding", "--handle", "clew-nobody")
         assert (unknown.code, "this handle has ended, or is not yours" in unknown.err) == (1, True)
         both = clew("skills", command, "refunding", "--handle", handle, "--session", "42")

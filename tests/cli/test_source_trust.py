@@ -209,7 +209,7 @@ def test_a_source_that_is_agreed_to_joins_the_domain_that_others_fill(
         (
             "warehouse",
             {"url": "postgresql://me:hunter2@db.example/shop?sslmode=disable"},
-            ["the database postgresql://db.example/shop, with your PGPASSWORD where it is set"],
+            ["the database postgresql://db.example/shop, with your PGPASSWORD if it is set"],
         ),
         ("warehouse", {"url": "redshift://h/d", "password": "P"}, ["redshift://h/d", "variable or secret P as its"]),
         ("warehouse", {"url": "oracle://h/d"}, []),

@@ -85,4 +85,4 @@ def test_a_letter_that_is_not_there_is_told(clew: Clew, put: Put) -> None:
         assert "clew dlq ls" in missing.err
     assert clew("dlq", "retry", "--all").out == "0 events will be retried.\n"
     both = clew("dlq", "retry", "1-1", "--all")
-    assert (both.code, both.err) == (2, "clew: --all: leaves no room for an ID. Give one or the other\n")
+    assert (both.code, both.err) == (2, "clew: --all: cannot be combined with an ID. Give one or the other\n")

@@ -73,7 +73,7 @@ def test_missing_blocks_have_defaults(folder: Path) -> None:
         ("[[mcp.servers]]\ncommand = 'x'", 1, "[[mcp.servers]] id is missing"),
         ("[[mcp.servers]]\nid = 'a'\n\n[[mcp.servers]]\nid = 'b'\ncomand = 'x'", 6, "comand is not a setting here"),
         ("[[mcp.servers]]\nid = 'a'\n[[mcp.servers]]\nid = 'a'", 4, "id 'a' is there twice. Rename one"),
-        ("[providers.lab]\n\nkey = 'sk-0123456789'", 3, "[providers.lab] key must say where the key is"),
+        ("[providers.lab]\n\nkey = 'sk-0123456789'", 3, "[providers.lab] key must be a reference to the key"),
         ("[models]\nknown = 'x:y'", 2, "models.known must be tables. Write [models.known.NAME]"),
         ("[models.known.x]\nprice = 1", 2, "[models.known.x] price is not a setting here"),
     ],

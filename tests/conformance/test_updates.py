@@ -180,7 +180,7 @@ async def test_one_invalid_update_refuses_the_whole_batch(
 
 async def test_a_breadcrumb_comes_once_among_many_updates_and_there_is_a_limit(trail: Trail, me: Principal) -> None:
     made = await make(trail, me, "a")
-    with pytest.raises(InvalidInput, match=r"\[1\]\.id: comes a second time"):
+    with pytest.raises(InvalidInput, match=r"\[1\]\.id: is in the batch twice"):
         await trail.records.update_many([retitled(made, "b"), retitled(made, "c")], by=me)
     with pytest.raises(TooLarge):
         await trail.records.update_many([retitled(made, "b")] * (MAX_BATCH + 1), by=me)

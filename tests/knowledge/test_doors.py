@@ -192,7 +192,7 @@ async def test_only_references_can_inspire(app: App) -> None:
     params = {"content": "x", "summary_type": "decision", "inspired_by": [id]}
     results = await catalog.get([Item(route="history://tools/store_summary", params=params)], by=app.me)
     assert results.summary.failed == 1
-    assert "is no reference" in results.markdown
+    assert "is not a reference" in results.markdown
 
 
 async def followers(app: App, id: str) -> list[str]:

@@ -79,20 +79,20 @@ async def test_answers_to_earlier_messages_do_not_count() -> None:
         (
             (user("Tell a joke"),),
             (TOOL,),
-            "the script expects 'weather' or 'thanks' of the user, but what came is: Tell",
+            "the script expects 'weather' or 'thanks' of the user, but got: Tell",
         ),
-        ((user("weather"),), (), "the script expects the tool 'get-weather' to be offered, but what came is: no tools"),
+        ((user("weather"),), (), "the script expects the tool 'get-weather' to be offered, but got: no tools"),
         (
             (user("weather"), Message(role="assistant"), Message(role="tool", content="rain", name="get-weather")),
             (TOOL,),
-            "the script expects '18 °C' before answer 2, but what came is: rain",
+            "the script expects '18 °C' before answer 2, but got: rain",
         ),
         (
             (user("thanks"), Message(role="assistant"), Message(role="tool", content="rain", name="get-weather")),
             (TOOL,),
             "the script ends after 1 answer here",
         ),
-        ((), (TOOL,), "but what came is: nothing"),
+        ((), (TOOL,), "but got: nothing"),
     ],
 )
 async def test_a_conversation_that_leaves_the_script_fails_loudly(
@@ -128,7 +128,7 @@ async def test_one_turn_may_call_a_tool_several_times() -> None:
         ("- says: hello", "says: is not a part of a turn here"),
         ("- user: hello", "[0]: answers nothing"),
         ("- say: x\n  fault: broken", "fault: 'broken' is not one of the choices"),
-        ("- say: x\n  expect: /(/", "[0]: /(/ is no regular expression"),
+        ("- say: x\n  expect: /(/", "[0]: /(/ is not a regular expression"),
         ("- say: x\n  delay: 1000", "[0].delay: must be from 0 to 60 seconds"),
         ("- say: !!python/object/apply:os.system [echo]", "is not YAML"),
     ],

@@ -142,7 +142,7 @@ def test_an_address_without_metrics_is_told_of_once_while_spans_arrive(caplog: p
             numbers.until(lambda: numbers.refused > before + 1, "metrics are refused again")
     told = [record.getMessage() for record in caplog.records]
     assert len(told) == 1
-    assert "refuses what is sent with 404" in told[0]
+    assert "refuses the data with status 404" in told[0]
 
 
 def test_a_header_that_http_cannot_carry_is_left_out_and_spans_arrive() -> None:

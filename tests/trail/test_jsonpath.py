@@ -108,7 +108,7 @@ def test_searches_that_share_a_counter_share_its_steps() -> None:
     count, wide = counter(), [0] * 9_000
     for _ in range(MAX_STEPS // 9_000):
         assert len(find_all("$[*]", wide, count)) == 9_000
-    with pytest.raises(TooLarge, match="values looked at"):
+    with pytest.raises(TooLarge, match="values visited"):
         find_all("$[*]", wide, count)
 
 

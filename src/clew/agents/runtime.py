@@ -306,7 +306,7 @@ class Runtime:
         )
         try:
             with contextlib.suppress(StorageError):  # the worker retries
-                for each in handlers:  # those of other roles too: what this process writes for them must wait for them
+                for each in handlers:  # also those of other roles, so that records for them wait
                     await parts.trail.deliveries.register(each.consumer, by=parts.by)
         except ClewError as error:  # one definition must not stop the others
             _log.warning("%s does not run: %s", name, error)
@@ -331,7 +331,7 @@ class Runtime:
 
     async def _flush(self) -> None:
         if self.parts.flush is not None:
-            with contextlib.suppress(ClewError):  # what was put off is not needed
+            with contextlib.suppress(ClewError):  # the postponed work is not needed
                 await self.parts.flush()
 
     # -- places -------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from clew.bus.records import Announce
 from clew.errors import ClewError
 from clew.trail.delegation import DelegatingDeliveries
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState
 from clew.trail.store import Deliveries
 
 
@@ -42,7 +42,7 @@ class WokenDeliveries(DelegatingDeliveries):
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         known = self._registered.get((by.owner_id, consumer))

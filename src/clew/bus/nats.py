@@ -1,6 +1,6 @@
 """The bus over a NATS server. It uses core NATS only: old notices are worthless, so the server need not store them.
-Nothing depends on the connection. When it breaks, the bus reconnects with growing pauses, and then tells its listeners
-that notices may have been lost.
+Nothing depends on the connection. When it breaks, the bus reconnects with growing pauses, and then notifies its
+listeners that notices may have been lost.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _encode, _decode = msgspec.json.Encoder().encode, msgspec.json.Decoder(Notice).d
 
 
 class BusLogin(msgspec.Struct, frozen=True, kw_only=True):
-    """How a client shows who it is: a file of credentials, a user with a password, or a token."""
+    """The credentials of a client: a file of credentials, a user with a password, or a token."""
 
     file: Path | None = None
     secret: str = ""
@@ -128,7 +128,8 @@ class NatsBus:
             self._hear(None)
 
     async def _connect_first(self, lost: asyncio.Event) -> None:
-        """Make the first attempt to connect. If it succeeds, listeners are told that they may have missed notices."""
+        """Make the first attempt to connect. If it succeeds, it notifies listeners that they may have missed
+        notices."""
         try:
             await self._connect(lost)
         except (OSError, ConfigError) as error:
@@ -233,7 +234,7 @@ def open_nats(url: str, login: BusLogin, ca: Path | None = None) -> NatsBus:
     """Open a bus at `nats://HOST:PORT` or `tls://HOST:PORT`, several separated by commas. `ca` is a file with the
     certificates that the server's is checked with.
 
-    It connects in the background. Raises ConfigError where the certificates cannot be read, and where the client
+    It connects in the background. Raises ConfigError if the certificates cannot be read, and if the client
     library is missing.
     """
     try:

@@ -53,7 +53,7 @@ class Bus(Protocol):
         ...
 
     async def check(self) -> None:
-        """Return when the first attempt to connect has ended, whether it succeeded or not. Raises ConfigError where
+        """Return when the first attempt to connect has ended, whether it succeeded or not. Raises ConfigError if
         the server refuses this client."""
         ...
 

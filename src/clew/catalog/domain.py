@@ -159,7 +159,7 @@ def _duplicate(route: str, first: Callable[..., Any], second: Callable[..., Any]
 
 
 def _defined_at(call: Callable[..., Any]) -> str:
-    """Where the function behind a call is defined, as `module:line`."""
+    """The place where the function behind a call is defined, as `module:line`."""
     function = inspect.unwrap(call)
     for cell in getattr(function, "__closure__", None) or ():
         if inspect.iscoroutinefunction(cell.cell_contents):  # `@tool` wraps the function that the author wrote

@@ -35,7 +35,7 @@ class RawContent(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The body as text; what is not UTF-8 is replaced."""
+        """The body as text. Bytes that are not UTF-8 are replaced."""
         return self.body.decode("utf-8-sig", errors="replace")
 
 
@@ -54,7 +54,7 @@ class DocumentListing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContentSource(Protocol):
-    """Where documents come from. Every source passes tests/catalog/sources/contract.py."""
+    """A source of documents. Every source passes tests/catalog/sources/contract.py."""
 
     @property
     def name(self) -> str:
@@ -86,7 +86,7 @@ class ContentSource(Protocol):
 
 
 class ResourceNode(msgspec.Struct, frozen=True, kw_only=True):
-    """One piece of knowledge. `path` is where it stands below `domain://resources/`, its base path included."""
+    """One piece of knowledge. `path` is its address below `domain://resources/`, its base path included."""
 
     id: str
     name: str

@@ -400,7 +400,7 @@ def _as_listed(words: list[str]) -> list[str]:
 
 
 def find_page(given: Sequence[str]) -> str | None:
-    """The help page for these arguments, where they ask for help on everything or on a group."""
+    """The help page for these arguments, if they ask for help on everything or on a group."""
     words = [word for word in given if word not in HELP_FLAGS]
     if not words:
         return render_overview()
@@ -428,7 +428,7 @@ def render_group(group: Group) -> str:
 
 
 def render_rows(title: str, rows: Sequence[tuple[str, str]]) -> str:
-    """Names and what they mean in two columns under a title; a long name has its meaning on the next line."""
+    """Names and their meanings in two columns under a title. A long name has its meaning on the next line."""
     width = min(shutil.get_terminal_size((MAX_WIDTH, 24)).columns, MAX_WIDTH)
     left = min(max((len(name) for name, _ in rows), default=0), 26) + 4
     lines = [f"{title}:"]

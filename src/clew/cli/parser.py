@@ -39,7 +39,7 @@ def build_parser(page: HelpFormatter | None = None) -> App:
 
 
 def usage_of(command: CliCommand, group: str = "") -> str:
-    """How a command is written."""
+    """The usage line of a command."""
     return " ".join(filter(None, ("clew", group, command.name, "[OPTIONS]", command.takes)))
 
 

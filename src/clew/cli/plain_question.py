@@ -14,7 +14,7 @@ _NUMBERS = ("--per-domain", "--budget")
 _FLAGS = ("--agent", "--json", "--cached", "--no-server")
 _DEFAULTS = {"per_domain": 10, "budget": 2_000}
 OBJECTS = 2_000_000
-"""New objects before the garbage collector runs: one question makes fewer, and what it makes ends with the process."""
+"""New objects before the garbage collector runs: one question makes fewer, and they end with the process."""
 
 
 def ask_plainly(arguments: Sequence[str]) -> int | None:
@@ -27,7 +27,7 @@ def ask_plainly(arguments: Sequence[str]) -> int | None:
 
 
 def _ask_here(given: dict[str, Any]) -> int:
-    # where a server answers, nothing of this is loaded
+    # if a server answers, nothing of this is loaded
     import asyncio
     import gc
 

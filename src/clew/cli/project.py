@@ -14,7 +14,7 @@ from clew.errors import ReadOnly
 from clew.files import create_file, inside, read_file, refuse_link, replace_file
 
 IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock", f"/{SCHEMA}")
-_IGNORE_HEAD = "# What belongs to this machine only: the trail, what is derived from the files, keys and credentials."
+_IGNORE_HEAD = "# Files of this machine only: the trail, data derived from the files, keys and credentials."
 IGNORE = "\n".join((_IGNORE_HEAD, *IGNORED, ""))
 _MAX_IGNORE = 100_000
 
@@ -26,13 +26,8 @@ _HEAD = f"""\
 """
 
 _SOURCES = """
-# Where further documents come from, one table each; docs/guides/sources.md tells more. For example, with a token that
-# `clew secret put github` keeps:
-#   [sources.pulls]
-#   kind="github"
-#   repo="owner/name"
-#   items="prs"
-#   token="github"
+# Where further documents come from, one table each; docs/guides/sources.md describes them. For example, with a token
+# that `clew secret put github` keeps: [sources.pulls] kind="github" repo="owner/name" items="prs" token="github"
 """
 
 _PROVIDERS = """
@@ -66,7 +61,7 @@ def prepare_folder(folder: Path) -> None:
 def write_schema(folder: Path) -> None:
     """Write the JSON Schema of this version beside config.toml, for editors. Raises ReadOnly for a link, and
     OSError."""
-    from clew.config.schema import render_schema  # of use where settings are written
+    from clew.config.schema import render_schema  # used only when settings are written
 
     path = folder / SCHEMA
     content = render_schema()
@@ -106,7 +101,7 @@ def _read_ignored(path: Path) -> bytes:
 
 
 def check_place(folder: Path, path: Path) -> Path:
-    """Return the real path of a path in the folder. Raises ReadOnly where links lead out of the project."""
+    """Return the real path of a path in the folder. Raises ReadOnly if links lead out of the project."""
     whole = folder.absolute()
     return inside(path, whole.parent if whole.name == FOLDER else whole)
 

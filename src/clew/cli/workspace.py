@@ -72,7 +72,7 @@ async def look_again(workspace: Workspace) -> None:
 
 
 async def read_all(app: App) -> GatherReport:
-    """Index code and history, and at the same time open the workspace and read what it offers."""
+    """Index code and history, and at the same time open the workspace and read its offers."""
     with resumable(), progress("Reading the files of this folder") as shown:
         documents = shown.beside()
         async with beside(app.knowledge().gather(shown.advance, is_asked=False)) as gathered:

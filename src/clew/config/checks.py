@@ -41,7 +41,7 @@ _ABSENT = {
     PROVIDERS: "It is made of tables: write [providers.NAME] and a kind below",
     "adapters.acp": "Clew does not serve ACP; `clew connect` adds its MCP server to an editor",
 }
-"""Advice for names that are no setting."""
+"""Hints for names that are not settings."""
 _Table = TypeVar("_Table", bound=msgspec.Struct)
 
 
@@ -96,7 +96,7 @@ def check_provider(name: str, table: Any) -> ProviderConfig:
     place = f"[{PROVIDERS}.{name}]"
     found = _convert(place, table, ProviderConfig)
     if found.key and not KEY_REFERENCE.fullmatch(found.key):
-        raise InvalidSetting(f"{place} key must say where the key is, and not be it", KEY_HINT, ("key",))
+        raise InvalidSetting(f"{place} key must be a reference to the key, not the key itself", KEY_HINT, ("key",))
     if found.base_url and not _is_plain_url(found.base_url):
         reason = "base_url must be an http or https address without a password or a query"
         raise InvalidSetting(f"{place} {reason}", "For example " + EXAMPLE, ("base_url",))
@@ -232,7 +232,7 @@ def _check_bus(name: str, value: str) -> None:
 
 def _check_reference(name: str, value: str) -> None:
     if value and not KEY_REFERENCE.fullmatch(value):
-        raise InvalidSetting(f"{name} must say where the login is, and not be it", KEY_HINT)
+        raise InvalidSetting(f"{name} must be a reference to the login, not the login itself", KEY_HINT)
 
 
 def _check_path(name: str, value: str) -> None:

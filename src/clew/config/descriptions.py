@@ -7,10 +7,10 @@ DIRECTIVE = f"#:schema ./{SCHEMA}"
 """The first line of config.toml, by which editors with Taplo find the schema."""
 ABOUT = {
     "trail": "where the trail is, such as sqlite://PATH; empty means trail.db in this folder",
-    "owner": "the owner of what you write here",
+    "owner": "the owner of the records that you write here",
     "embedder": "wordllama, minilm (needs clew[minilm]), hash or none",
     "agents": "whether `clew up` runs agents, tools and workflows",
-    "production": "true: code of tools runs only where it can be shut in",
+    "production": "true: code of tools runs only if a sandbox can confine it",
     "server.host": "0.0.0.0 makes the trail reachable from other machines",
     "server.port": "0 takes a free one",
     "server.max_body": "bytes of one request",
@@ -21,7 +21,7 @@ ABOUT = {
     "bus.credentials": "where its login is, as env:NAME or file:PATH: USER:PASSWORD, a token or a .creds file",
     "bus.ca": "a file with the certificates that the bus's is checked with; empty: those of the system",
     "search.memory_mb": "memory that each process may take to search a trail on PostgreSQL; 0: it asks the server",
-    "hygiene.enabled": "whether `clew up` removes what has expired",
+    "hygiene.enabled": "whether `clew up` removes expired records",
     "hygiene.every_seconds": "the time from one run to the next",
     "hygiene.idle_days": "after this time an agent that was not seen is forgotten",
     "webhooks.allow": 'networks that webhooks may reach although they are not public, such as "10.0.0.0/8"',
@@ -31,7 +31,7 @@ ABOUT = {
     "catalog.max_files": "a folder with more files is read only after you agreed: clew index --yes",
     "catalog.strict": "whether `get` refuses routes that `ask` or guidance has not shown",
     "catalog.shared": "whether callers of other owners see the catalog",
-    "knowledge.model": 'a role or "provider:model" that puts into words what no source answers by itself; empty: none',
+    "knowledge.model": 'a role or "provider:model" that writes an answer if no source answers directly; empty: none',
     "permissions.allow": 'what agents may do without asking, such as "exec(git status*)"; waits for `clew trust`',
     "permissions.ask": "what agents ask about",
     "permissions.deny": 'what agents may never do, such as "write-file(secrets/**)"',
@@ -50,7 +50,7 @@ ABOUT = {
     "scripts.expiration_days": "for Python programs: how long a promoted script is kept",
     "models.default": 'the model of every role that has none, such as "ollama:qwen3"; an agent\'s own likewise',
     "models.fast": "the model for quick and cheap work",
-    "models.strong": "the model for what takes thought",
+    "models.strong": "the model for difficult steps",
     "models.coding": "the model for writing and testing code",
 }
 """The purpose of each setting by its dotted name."""
@@ -59,6 +59,6 @@ TABLES = {
     "sources": "places that documents come from, one table each: [sources.NAME]",
     "providers": "places where models answer, one table each: [providers.NAME]",
     "mcp.servers": "foreign MCP servers beside those of mcp.json, one table each: [[mcp.servers]]",
-    "models.known": "what you know of a model, one table each: [models.known.NAME]",
+    "models.known": "your facts about a model, one table each: [models.known.NAME]",
 }
 """The purpose of each setting that is made of tables."""

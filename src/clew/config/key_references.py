@@ -34,7 +34,7 @@ def read_key(reference: str, environ: Mapping[str, str], project: Path) -> str:
     if not key:
         raise _error(f"there is no key in {reference}", "Put it there, or name another place for it in config.toml")
     if not key.isascii() or not key.isprintable() or " " in key:
-        raise _error(f"what is in {reference} is not a key", "It must be one line of letters, digits and signs")
+        raise _error(f"the text in {reference} is not a key", "It must be one line of letters, digits and signs")
     return key
 
 
@@ -42,10 +42,10 @@ def _from_file(path: Path) -> str:
     try:
         content = read_file(path)
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "its name is no path"
+        reason = getattr(error, "strerror", None) or "its name is not a path"
         raise _error(f"the key in {path} cannot be read: {reason}", "Check the path and its permissions") from None
     if len(content) > MAX_BYTES:
-        raise _error(f"{path} is no file with a key", f"It may have {MAX_BYTES:,} bytes")
+        raise _error(f"{path} is not a file with a key", f"A key has at most {MAX_BYTES:,} bytes")
     if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
         _log.warning("others can read the key in %s: chmod 600 keeps it to you", path)
     return content.decode("utf-8", "replace")

@@ -38,14 +38,14 @@ OriginKind = Literal["config.py", "config.toml", "environment", "flag"]
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a setting came from. `label` is a path, a variable or a flag; `text` is the content of config.toml."""
+    """The origin of a setting. `label` is a path, a variable or a flag; `text` is the content of config.toml."""
 
     kind: OriginKind
     label: str
     text: str = ""
 
     def place(self, path: tuple[str | int, ...]) -> str:
-        """The place of a setting, with its line where that is known."""
+        """The place of a setting, with its line if it is known."""
         if not self.text:
             return self.label
         from clew.config.toml_lines import find_line  # for messages only
@@ -223,7 +223,7 @@ def _from_toml(path: Path) -> Iterator[GivenSetting]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise _error(f"{path} cannot be read: {error.strerror}", "Mend it, or remove it to begin anew") from None
+        raise _error(f"{path} cannot be read: {error.strerror}", "Correct it, or remove it to start again") from None
     except RecursionError:
         raise ConfigError(f"{path} is not TOML: it is nested too deeply") from None
     except ValueError as error:  # of the TOML, of UTF-8, or of a number with thousands of digits

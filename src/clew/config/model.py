@@ -18,8 +18,8 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ServerConfig(_Section, frozen=True, kw_only=True):
-    """The REST and MCP doors. `max_body` is in bytes; `queue` is the number of writes that may wait before callers are
-    told to retry; `hosts` are further host names that browsers and agents may use for the MCP door."""
+    """The REST and MCP doors. `max_body` is in bytes. `queue` is the number of writes that may wait before callers must
+    retry. `hosts` are further host names that browsers and agents may use for the MCP door."""
 
     host: str = "127.0.0.1"
     port: int = 8081
@@ -61,8 +61,8 @@ class WebhookConfig(_Section, frozen=True, kw_only=True):
 
 class CatalogConfig(_Section, frozen=True, kw_only=True):
     """Settings of `ask` and `get`. `domains` lists the enabled domains: names from installed packages, or
-    `module:name`. `repository` indexes the files around the folder, at most `max_files` without asking; `strict`
-    refuses routes that were not shown before; `shared` opens the catalog to callers of other owners."""
+    `module:name`. `repository` indexes the files around the folder, at most `max_files` without asking. `strict`
+    refuses routes that were not shown before. `shared` opens the catalog to callers of other owners."""
 
     domains: tuple[str, ...] = ()
     repository: bool = True
@@ -80,7 +80,7 @@ class KnowledgeConfig(_Section, frozen=True, kw_only=True):
 
 class PermissionsConfig(_Section, frozen=True, kw_only=True):
     """Permissions of agents, as rules such as `exec(git status*)`, `write-file(src/**)`, `fetch(docs.python.org)` or
-    the mere name of a tool. What `allow` adds to the default waits for your consent (`clew trust`)."""
+    the mere name of a tool. Rules that `allow` adds to the default wait for your consent (`clew trust`)."""
 
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
@@ -167,7 +167,7 @@ class KnownModel(_Section, frozen=True, kw_only=True):
 
 
 class ModelsConfig(_Section, frozen=True, kw_only=True):
-    """Which model plays which role, as "provider:model" or as the name of another role. All other text entries in
+    """The model for each role, as "provider:model" or as the name of another role. All other text entries in
     `[models]` are collected in `roles`; each is a role or the name of an agent."""
 
     default: str = ""
@@ -189,7 +189,7 @@ class ProviderConfig(_Section, frozen=True, kw_only=True):
 
 
 class Config(_Section, frozen=True, kw_only=True):
-    """Everything that can be set. `folder` is where the trail and its keys live. `agents` says whether `clew up` runs
+    """All settings. `folder` is the folder of the trail and its keys. `agents` says whether `clew up` runs
     agents. In `production`, foreign code does not run unless it can be sandboxed. `from_file` lists the settings whose
     value comes from config.toml; `is_named` says that the folder was named explicitly."""
 

@@ -64,7 +64,7 @@ def read_python(folder: Path) -> dict[str, Any]:
 
 
 def _find_refusal(wish: Wish) -> str:
-    """Why the file may not run; empty if it may. A file of grants that cannot be read is no consent."""
+    """Why the file may not run; empty if it may. A file of grants that cannot be read grants nothing."""
     try:
         return "" if Trust.open().holds(wish) else "it is code and waits for your consent (`clew trust`)"
     except ConfigError as error:
@@ -108,7 +108,7 @@ def _run(folder: Path, content: bytes) -> dict[str, Any]:
         written, _ = process.communicate(content, timeout=SECONDS)
     except subprocess.TimeoutExpired:
         told = ConfigError(f"{path}: did not end within {SECONDS:g} seconds")
-        told.hint = "Settings should be quick: take out what waits or loops"
+        told.hint = "Settings must be computed quickly: remove code that waits or loops"
         raise told from None
     finally:
         _kill(process)

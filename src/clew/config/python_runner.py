@@ -1,5 +1,5 @@
 """Runs the content of `config.py`, in a process of its own; see `python_file`. The report goes to standard output,
-where nothing that the file prints can reach it."""
+to which the output of the file cannot write."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def _note(lines: dict[Path, int], path: Path, line: int) -> None:
 
 
 def _read_keys(text: str, at: int) -> tuple[Path, int]:
-    """A dotted key, and where it ends."""
+    """A dotted key and its end."""
     keys: list[str] = []
     while found := _KEY.match(text, at):
         at = found.end()

@@ -84,7 +84,7 @@ class ContextBuilder:
         )
 
     async def warm(self) -> None:
-        """Load what the first context needs, so that it does not have to wait."""
+        """Load the modules and data of the first context, so that it does not have to wait."""
         count_tokens("")
         await self._trail.index.warm()
 
@@ -277,7 +277,7 @@ class ContextBuilder:
 
 
 async def _is_open(seed: Seed, privacy: SessionPrivacy) -> bool:
-    """Whether a seed may be shown: it is no text of a skill, and search did not find it in a private session."""
+    """Whether a seed may be shown: it is not the text of a skill, and search did not find it in a private session."""
     if seed.origin == "always":
         return True
     return not _is_skill(seed.breadcrumb) and not (seed.origin == "semantic" and await privacy.hides(seed.breadcrumb))

@@ -146,9 +146,7 @@ def definition_of(context: Mapping[str, Any]) -> AgentDefinition:
     except msgspec.ValidationError as error:
         raise in_plain_words(error, AgentDefinition, "context") from None
     if found.agent_id in OWN_NAMES:
-        raise InvalidInput(
-            "context.agent_id", f"{found.agent_id!r} is a name of Clew's own", hint="Choose another name"
-        )
+        raise InvalidInput("context.agent_id", f"{found.agent_id!r} is reserved by Clew", hint="Choose another name")
     if found.context_trigger is not None:
         _check_below(found.context_trigger, "context_trigger")
         check_trigger(found.context_trigger, "context_trigger")

@@ -112,7 +112,7 @@ class EdgeBuilder:
         return edges
 
     async def _partners(self, breadcrumb: Breadcrumb) -> Sequence[Breadcrumb]:
-        """Return the breadcrumbs of its request, oldest first: the request, then the responses."""
+        """Return the breadcrumbs of a record's request, oldest first: the request, then the responses."""
         request = find_request_id(breadcrumb)
         if request is None or len(request) > 200 or request != request.strip() or "\n" in request:
             return ()

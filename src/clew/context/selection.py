@@ -47,7 +47,8 @@ class TokenLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ContextFit(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of the chosen items, best first; the dropped ones with the reason; and the tokens of each section."""
+    """Return the keys of the chosen items, best first, then the dropped keys with the reason, then the tokens of each
+    section."""
 
     chosen: tuple[str, ...]
     dropped: Dropped

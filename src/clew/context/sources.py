@@ -58,8 +58,8 @@ class SourceQuery(Protocol):
 
 
 class Seed(msgspec.Struct, frozen=True, kw_only=True):
-    """A breadcrumb that a source found. `similarity` is from 0 to 1, None if it was not measured; `cost` is the cost of
-    starting a walk there; `repeats` is the id of a breadcrumb with the same text, or empty."""
+    """A breadcrumb that a source found. `similarity` is from 0 to 1, None if it was not measured. `cost` is the cost of
+    starting a walk there. `repeats` is the id of a breadcrumb with the same text, or empty."""
 
     breadcrumb: Breadcrumb
     origin: str
@@ -83,8 +83,9 @@ class _SourceRead(msgspec.Struct, frozen=True):
 
 
 async def fetch(trail: Trail, wanted: SourceQuery, trigger: Breadcrumb, *, by: Principal) -> list[Breadcrumb]:
-    """Read the breadcrumbs of a subscription. `event_data` is the trigger itself; `latest` the newest one; `recent` the
-    newest few, oldest first; `all` the oldest few in order; `vector` the closest to the trigger, without it."""
+    """Read the breadcrumbs of a subscription by its method. `event_data` reads only the trigger, `latest` the newest
+    match, `recent` the newest few (oldest first), `all` the oldest few in order, and `vector` the closest to the
+    trigger, which is left out."""
     return [found for found, _ in await _fetch(trail, wanted, trigger, by)]
 
 
@@ -210,8 +211,8 @@ def _tagged(breadcrumb: Breadcrumb, tags: Sequence[str]) -> Seed:
 
 
 async def find_named(trail: Trail, breadcrumb: Breadcrumb, *more: str, by: Principal) -> list[tuple[str, Breadcrumb]]:
-    """Return the breadcrumbs whose ids a context contains, each with the field, at most MAX_POINTERS; and those with
-    the ids `more`, without a field."""
+    """Return the breadcrumbs whose ids a context contains, each with the field that has the id, at most MAX_POINTERS.
+    The breadcrumbs with the ids `more` follow, without a field."""
     named: dict[str, str] = {}
     for field, id in _ids_in(breadcrumb.context):
         if id != breadcrumb.id:

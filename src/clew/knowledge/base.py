@@ -53,7 +53,7 @@ if TYPE_CHECKING:  # a question needs none of these
 WAIT_SECONDS = 1.5
 """The longest that an answer takes by default."""
 READING_SECONDS = 4.0
-"""The same while the files are read for the first time."""
+"""The seconds that an answer may wait while the files are read for the first time."""
 BRIEF_SECONDS = 2.0
 """The time for indexing before an answer, unless reading the files alone takes longer."""
 FEW_FILES = 200
@@ -64,7 +64,7 @@ PARTIAL = (
 )
 LATE = "The answer could not be looked up in time. Ask again in a moment."
 SWEEP_SECONDS, MAX_SWEPT = 3_600.0, 1_000
-"""The time between two removals of expired records, and how many of a kind one of them removes."""
+"""The time between two removals of expired records, and the most records of a kind that one removal deletes."""
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -179,7 +179,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(patience):
                 asked, session = question[:MAX_QUESTION], by.session or ""
-                withheld = await self.consent.withheld()  # clears the cache where consent was given meanwhile
+                withheld = await self.consent.withheld()  # clears the cache if consent was given meanwhile
                 asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)
                 found = await self.code.with_rebuild(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:

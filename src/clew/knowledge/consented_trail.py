@@ -119,6 +119,6 @@ def _marked_only(found: Page | SearchResult) -> Page | SearchResult:
 
 
 def _is_program_output(draft: Draft) -> bool:
-    """Whether a draft holds what a program read from a file or found out."""
+    """Whether a draft holds data that a program read from a file or computed."""
     metadata = draft.context.get("metadata")
     return (isinstance(metadata, dict) and MARK in metadata) or (draft.schema_name or "").startswith(_SYSTEM)

@@ -126,7 +126,9 @@ class Models:
         while self._is_open_role(role := seen[-1]) and (following := self._given_to(role)) is not None:
             if following in seen:
                 raise ModelError(
-                    "config", f"the roles {' → '.join([*seen, following])} lead in a circle", hint=_ROLES_HINT
+                    "config",
+                    f"the roles {' → '.join([*seen, following])} refer to each other in a circle",
+                    hint=_ROLES_HINT,
                 )
             seen.append(following)
         return seen

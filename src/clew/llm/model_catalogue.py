@@ -26,8 +26,8 @@ _SAME = lazy_pattern(r"(?:-\d{6,8}|-\d{4}-\d{2}-\d{2}|-latest|[:@].*)?")
 
 
 class ModelInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """The catalogue entry of a model. `budget_tokens` is the limit of a context; prices are in US dollars per million
-    tokens, None if unknown; `is_known` is False for cautious defaults."""
+    """The catalogue entry of a model. `budget_tokens` is the limit of a context. Prices are in US dollars per million
+    tokens, None if unknown. `is_known` is False for cautious defaults."""
 
     name: str
     provider: str

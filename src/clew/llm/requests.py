@@ -14,7 +14,7 @@ OnText = Callable[[str], Awaitable[None]]
 
 
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that is sent to a model. `model` is a model name of the provider; empty means the name of the called
+    """A request to a model. `model` is a model name of the provider; empty means the name of the called
     model. `output_schema` is a JSON Schema for the text of the answer, if the provider can enforce one."""
 
     messages: tuple[Message, ...]

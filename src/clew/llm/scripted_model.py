@@ -144,7 +144,7 @@ def _check_turn(at: int, turn: ScriptedTurn) -> None:
         try:
             _last_end(pattern, "")
         except re.error as error:
-            raise InvalidInput(f"[{at}]", f"{pattern} is no regular expression: {error}") from None
+            raise InvalidInput(f"[{at}]", f"{pattern} is not a regular expression: {error}") from None
 
 
 _FAULTS: tuple[str, ...] = get_args(ModelFailure)
@@ -204,4 +204,4 @@ def _last_end(pattern: str, text: str) -> int:
 def _left(expected: str, came: str) -> ModelError:
     shown = " ".join(came.split())
     shown = shown if len(shown) <= MAX_SHOWN else f"…{shown[-MAX_SHOWN:]}"
-    return ModelError("malformed", f"{expected}, but what came is: {shown or 'nothing'}", hint="Correct the script")
+    return ModelError("malformed", f"{expected}, but got: {shown or 'nothing'}", hint="Correct the script")

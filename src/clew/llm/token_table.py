@@ -130,7 +130,7 @@ def map_tensor(path: Path, name: str) -> Halves:
 
 def _open_tokenizer(path: Path) -> Any:
     """The tokenizer of a `tokenizer.json`, with the steps before and after its model as `_PLAIN` says."""
-    from splintr import from_json_bytes  # not for those who embed few words
+    from splintr import from_json_bytes  # imported only to embed many words
 
     content = path.read_bytes()
     added, steps, model = (content.index(key) for key in (b'"added_tokens"', b'"normalizer"', b'"model"'))

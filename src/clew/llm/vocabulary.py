@@ -52,7 +52,7 @@ class TokenVocabulary:
         return [number for part in parts for number in self._numbers_of(part)]
 
     def _numbers_of(self, part: bytes) -> list[int]:
-        """The number of a token, or those of the bytes of a letter that is none."""
+        """The id of a token, or the ids of its bytes if a letter is not a token."""
         number = self._numbers.get(part)
         if number is not None:
             return [number]

@@ -1,7 +1,8 @@
 """The list of loadable skills, within a token budget.
 
-Each skill has its description if the budget allows; else the first sentence; else only its name; else the list has only
-the first names of each domain. It always gives the number of omitted skills, and the search covers all of them.
+The list has the form with the most detail that fits the budget: each skill with its description, with the first
+sentence, with its name alone, or only the first names of each domain. It always gives the number of omitted skills.
+Search covers all skills.
 """
 
 from __future__ import annotations

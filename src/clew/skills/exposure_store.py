@@ -212,7 +212,7 @@ class _Stored(msgspec.Struct):
 
 
 def _read(found: Breadcrumb, handle: str) -> Exposure:
-    """Parse a stored set. Raises HandleRefused for a record that is no set."""
+    """Parse a stored set. Raises HandleRefused for a record that is not a set."""
     if found.schema_name != SCHEMA or SCOPE not in found.scopes:
         raise HandleRefused
     try:

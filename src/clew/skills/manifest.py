@@ -38,7 +38,7 @@ class Parameter(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Triggers(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The conditions that load a skill of tier 2: a word in the message, the phase of the work, a path in use.
 
-    `words` match whole words, case-insensitively; `pattern` has alternatives such as `deploy|roll ?out`; `paths` are
+    `words` match whole words, case-insensitively. `pattern` has alternatives such as `deploy|roll ?out`. `paths` are
     globs relative to the root.
     """
 

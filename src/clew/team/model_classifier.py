@@ -38,7 +38,7 @@ work), OUTCOME (results of past work), SIMILAR (similar problems), RESUME (conti
 others give GENERAL.
 The subject is the primary entity or concept in snake_case, such as auth_middleware.
 The time scope, for the archivalist only, is the time that the message names, such as last_month, yesterday or recently
-(the last 7 days); it is empty where no time is named, and for words without bounds such as "before".
+(the last 7 days); it is empty if no time is named, and for words without bounds such as "before".
 Answer with one object per message, in order, with your confidence from 0 to 1.""".format(
     targets="\n".join(f"- {target.value}: {duty}" for target, duty in DUTIES.items())
 )

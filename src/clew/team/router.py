@@ -1,7 +1,7 @@
 """The router of the Guide: chooses the agent that takes a message of the user.
 
-The order: slash commands; a certain result of the classifier; a model, if there is one; the current agent; the
-Architect, with a question back to the user.
+The first of these that applies decides: a slash command, a certain result of the classifier, a model if there is one,
+the current agent, the Architect with a question back to the user.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def _read_agent(name: str) -> RouteTarget | None:
     found = next((each for each in AGENTS if each.value == name.lower()), None)
     if found is None:
         hint = f"Agents that talk to the user are {', '.join(AGENTS)}"
-        raise InvalidInput("talking_to", f"{name[:50]!r} is not one of them", hint=hint)
+        raise InvalidInput("talking_to", f"{name[:50]!r} is not an agent", hint=hint)
     return found
 
 

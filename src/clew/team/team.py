@@ -342,9 +342,9 @@ class Team:
     # -- the result --------------------------------------------------------------------------------------
 
     async def merge(self, session: str, *, by: Principal, ff_only: bool = False) -> CheckoutMerge:
-        """Merge the branch of a session into the user's checkout; with `ff_only`, only if no merge commit is needed.
-        Meanwhile, other sessions wait before they write one of these files. The work trees of its tasks are removed
-        after the merge; unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound,
+        """Merge the branch of a session into the user's checkout. With `ff_only`, merge only if no merge commit is
+        needed. Meanwhile, other sessions wait before they write one of these files. The work trees of its tasks are
+        removed after the merge. Unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound,
         InvalidInput, Busy."""
         by.require("administer")
         state = await self.state(session, by=by)
@@ -367,7 +367,7 @@ class Team:
 
     async def verify(self, session: str, which: str, *, by: Principal) -> TaskVerification:
         """Run the commands of a task again on the tree that was originally checked. Raises NotFound, InvalidInput."""
-        from clew.team.evidence.verification import verify  # loads what runs commands
+        from clew.team.evidence.verification import verify  # loads the modules that run commands
 
         by.require("administer")
         evidence = task_evidence(await self.state(session, by=by), which)
@@ -376,7 +376,7 @@ class Team:
 
     def _project(self) -> TeamFolder:
         if self._folder is None:
-            raise NotFound("project", "of this team", hint="Open the team with `App.team`")
+            raise NotFound("project of this team", "", hint="Open the team with `App.team`")
         return self._folder()
 
     # -- messages ----------------------------------------------------------------------------------------
@@ -395,7 +395,7 @@ class Team:
         if tried.refusal is not None:
             raise tried.refusal
         sent = await self.guide.send(message, by=by)
-        await self._status.write(await self._states.latest(session))  # also where no runtime works now
+        await self._status.write(await self._states.latest(session))  # also if no runtime works now
         return sent
 
 

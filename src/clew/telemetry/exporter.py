@@ -113,7 +113,7 @@ class _Sender(ABC):
             _log.warning("telemetry has stopped: %s", type(error).__name__, exc_info=error)
 
     def _post(self, client: httpx2.Client, body: bytes) -> Outcome | None:
-        """The outcome for a body; None where it has to be sent again."""
+        """The outcome for a body; None if it has to be sent again."""
         packed = {"content-encoding": "gzip"} if self._settings.is_compressed else {}
         try:
             answer = client.post(self._url, content=gzip.compress(body) if packed else body, headers=packed)
@@ -129,7 +129,7 @@ class _Sender(ABC):
                 _log.warning("the telemetry collector at %s answers again", mask_secrets(self._url))
             self._is_down = False
             return "exported"
-        self._tell(f"refuses what is sent with {answer.status_code}")
+        self._tell(f"refuses the data with status {answer.status_code}")
         return "refused"
 
     def _tell(self, what: str) -> None:

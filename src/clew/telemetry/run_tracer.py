@@ -22,7 +22,7 @@ from clew.trail.store import Trail
 from clew.trail.work.trace_context import find_trace
 
 FAILED, ABANDONED = "failed", "abandoned"
-"""The `error` of the span of a failed attempt, and that of an abandoned run."""
+"""The `error` of the span of a failed attempt, and of the span of an abandoned run."""
 MAX_OWNERS = 1_000
 
 
@@ -93,7 +93,7 @@ class RunTracer:
             self._export(run_span(settled, await self._trigger(settled, by), ended))
 
     async def _trigger(self, settled: SettledClaim, by: Principal) -> Breadcrumb:
-        """The record that started a run, or the record of the claim if that one is gone."""
+        """The record that started a run, or the record of the claim if the first is gone."""
         if settled.run == settled.record.id:
             return settled.record
         try:

@@ -12,7 +12,7 @@ from clew.trail.work.trace_context import TraceContext
 _PREFIX = "OTEL_EXPORTER_OTLP_"
 PROTOCOL = "http/protobuf"
 _NAME, _VALUE = re.compile(r"[!#$%&'*+.^_`|~0-9a-z-]+"), re.compile(r"(?:[!-~](?:[ -~\t]*[!-~])?)?")
-"""What HTTP allows in a header."""
+"""The characters that HTTP allows in a header."""
 _FRAMING = frozenset(("connection", "content-encoding", "content-length", "content-type", "host", "transfer-encoding"))
 _SAMPLERS = ("always_on", "always_off", "traceidratio")
 
@@ -123,7 +123,7 @@ class _VariableReader:
         return usable
 
     def address(self, signal: str, path: str) -> str:
-        """The address for a signal; empty where it is off."""
+        """The address for a signal; empty if it is off."""
         exporter, base = self.text(f"OTEL_{signal}_EXPORTER"), self.text(f"{_PREFIX}ENDPOINT")
         found = self.text(f"{_PREFIX}{signal}_ENDPOINT") or (base.rstrip("/") + path if base else "")
         if not found or exporter == "none":

@@ -11,7 +11,7 @@ from clew.errors import LeaseLost
 from clew.telemetry.run_tracer import RunTracer
 from clew.trail.delegation import DelegatingDeliveries, DelegatingTrail
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim
+from clew.trail.model.event import DEFAULT_LEASE, Claim
 from clew.trail.store import Deliveries, Trail
 
 
@@ -43,7 +43,7 @@ class TracedDeliveries(DelegatingDeliveries):
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         claims = await self._deliveries.claim(consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait)

@@ -69,7 +69,7 @@ class HookChain:
         seen: set[tuple[str, str]] = set()
         for hook in self.hooks:
             if hook.point not in points:
-                raise InvalidInput("point", f"{hook.point!r} is not one", hint=f"Points are {', '.join(points)}")
+                raise InvalidInput("point", f"{hook.point!r} is not a point", hint=f"Points are {', '.join(points)}")
             if not HookPriority.FIRST <= hook.priority <= HookPriority.LAST:
                 raise InvalidInput("priority", f"of {hook.name} must be between 0 and 100")
             if (hook.point, hook.name) in seen:
@@ -123,5 +123,5 @@ def _skip(hook: Hook, data: Data, error: Exception) -> Data:
     _log.warning("the hook %s failed at %s", hook.name, hook.point, exc_info=error)
     reason = f"{hook.name}: {describe(error)}"
     if hook.required:
-        raise Abort(f"the hook {reason}", hint="Nothing was done; see the log, or take the hook out") from error
+        raise Abort(f"the hook {reason}", hint="Nothing was done; see the log, or remove the hook") from error
     return msgspec.structs.replace(data, failures=(*data.failures, reason))

@@ -56,8 +56,8 @@ class ShellLimits(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommandResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The result of a command. `exit_code` is negative for a signal; `error` is the reason if it was killed; `notes`
-    list created files that were renamed for security."""
+    """The result of a command. `exit_code` is negative for a signal. `error` is the reason if the command was killed.
+    `notes` list created files that were renamed for security."""
 
     exit_code: int
     stdout: str

@@ -134,7 +134,8 @@ def tool(
 
 
 def tool(function: Callable[..., Any] | None = None, /, **given: Any) -> Any:
-    """Build a tool from an async function. A parameter of type ToolContext receives the context, and is no argument.
+    """Build a tool from an async function. A parameter of type ToolContext receives the context, and is not an
+    argument.
 
     Raises InvalidInput if the function is not async, has no docstring, or has a parameter without a type.
     """

@@ -1,6 +1,6 @@
 """Setting up a trail: the pieces in `bootstrap_data` (schema definitions, TTL policies) as breadcrumbs.
 
-Running it again brings back what is missing, follows a new release where the owner has not edited a piece,
+Running it again brings back what is missing, updates pieces to a new release unless the owner has edited them,
 and leaves the rest alone. A `system.bootstrap.v1` marker remembers the digest of each piece as it was set up.
 """
 
@@ -125,7 +125,7 @@ def judge(
 
 
 def digest_of(content: BootstrapPiece | Breadcrumb) -> str:
-    """A digest of what an owner can edit."""
+    """A digest of the parts that an owner can edit."""
     parts = [content.title, content.schema_name, list(content.tags), content.context, content.llm_hints]
     return hashlib.blake2b(encode_canonical(parts, "piece"), digest_size=12).hexdigest()
 

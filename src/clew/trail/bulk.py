@@ -35,7 +35,7 @@ async def each_record(
 
 
 async def drop_records(trail: Trail, ids: Iterable[str], *, by: Principal) -> int:
-    """Delete these records where they still exist, and return the number of deleted ones."""
+    """Delete those of these records that still exist, and return the number of deleted ones."""
     dropped, left = 0, iter(ids)
     while some := list(islice(left, AT_ONCE)):
         outcomes = await asyncio.gather(*(_drop(trail, id, by) for id in some))

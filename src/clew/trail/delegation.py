@@ -7,7 +7,7 @@ from datetime import timedelta
 
 from clew.access import Principal
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, QueueLoad
 from clew.trail.store import DeadLetters, Deliveries, Edges, Log, Records, Search, Secrets, Trail, Upkeep
 
 
@@ -51,7 +51,7 @@ class DelegatingDeliveries:
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         return await self._deliveries.claim(consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait)

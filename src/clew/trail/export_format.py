@@ -62,7 +62,7 @@ def parse_line(raw: bytes | str) -> Line:
     try:
         return _decoder.decode(raw)
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidInput("export", f"this is not a line of one: {error}") from None
+        raise InvalidInput("export", f"has a line that cannot be read: {error}") from None
 
 
 def content_of(version: Breadcrumb | BreadcrumbLine) -> bytes:

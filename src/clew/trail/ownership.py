@@ -48,7 +48,8 @@ class Ownership:
         self._is_refusal_told = False
 
     async def holds(self) -> bool:
-        """Whether things may run here. Raises ConfigError if the file of the user's grants cannot be used."""
+        """Whether agents and tools may run on this trail. Raises ConfigError if the file of the user's grants cannot be
+        used."""
         if self._is_shared and not self._is_made:  # somebody may have agreed on another machine
             self._is_made = not await self._trail.upkeep.is_foreign()
         if self._is_made:
@@ -56,7 +57,7 @@ class Ownership:
         return await _is_granted(await self._bare_wish())
 
     async def require(self) -> None:
-        """Raises ConfigError unless things may run here."""
+        """Raises ConfigError unless agents and tools may run on this trail."""
         if await self.holds():
             self._tell_problem()
             return
@@ -65,7 +66,8 @@ class Ownership:
         raise error
 
     async def wait(self, every: float) -> None:
-        """Wait until things may run here, and check every `every` seconds. The refusal is logged once."""
+        """Wait until agents and tools may run on this trail, and check every `every` seconds. The refusal is logged
+        once."""
         while True:
             try:
                 return await self.require()

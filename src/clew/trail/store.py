@@ -12,7 +12,7 @@ import msgspec
 from clew.access import Principal
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft, Page, Update, View
 from clew.trail.model.edge import Direction, Edge, Link, Reached
-from clew.trail.model.event import Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, DeadLetter, Event, QueueLoad
 from clew.trail.model.query import SearchRequest, SearchResult
 from clew.trail.model.selector import EVERYTHING, Selector
 
@@ -57,7 +57,7 @@ class Records(Protocol):
         ...
 
     async def get(self, id: str, *, by: Principal, version: int | None = None, vector: bool = False) -> Breadcrumb:
-        """A breadcrumb as stored, or one of its older versions; with its vector where asked.
+        """A breadcrumb as stored, or one of its older versions; with its vector if asked.
 
         Raises NotFound, or Corrupted when the content does not fit its checksum.
         """
@@ -68,7 +68,7 @@ class Records(Protocol):
         ...
 
     async def read(self, id: str, *, by: Principal) -> View:
-        """A breadcrumb as a consumer sees it: llm_hints applied, and counted where the TTL counts reads."""
+        """A breadcrumb as a consumer sees it: llm_hints applied, and counted as a read if the TTL counts reads."""
         ...
 
     async def update(self, id: str, change: Change, *, expect: int, by: Principal) -> Breadcrumb:
@@ -135,21 +135,22 @@ class Log(Protocol):
 class Deliveries(Protocol):
     """Durable consumers: each event is handled once per consumer however many workers run.
 
-    Events of one session (or, without a session, of one run, or else of one breadcrumb) are handled in order; sessions
-    do not wait for each other. A claim whose lease runs out is claimed again. The limits of a consumer hold over all
-    processes; its groups take turns, so that none of them blocks the others.
+    Events of one session are handled in order; sessions do not wait for each other. Without a session, the events of
+    one run are handled in order, without a run those of one breadcrumb. A claim is a lease: if it runs out, the event
+    is claimed again. The limits of a consumer hold over all processes. Its groups take turns, so that none of them
+    blocks the others.
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
         """Create the consumer with the caller's owner and scopes, or change its selector and retry policy. One that is
         there keeps its place. The `after` that is stored is the event after which a consumer really began.
 
-        Raises AlreadyExists when the one of that name needs scopes that the caller lacks.
+        Raises AlreadyExists if a consumer of that name needs scopes that the caller lacks.
         """
         ...
 
     async def unregister(self, name: str, *, by: Principal) -> None:
-        """Forget a consumer and what it had pending. Raises NotFound."""
+        """Remove a consumer and its pending events. Raises NotFound."""
         ...
 
     async def consumers(self, *, by: Principal) -> list[ConsumerState]:
@@ -163,7 +164,7 @@ class Deliveries(Protocol):
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         """Claim up to `limit` events that no other worker handles. If there are none, wait up to `wait` seconds for the
@@ -193,9 +194,9 @@ class Deliveries(Protocol):
         ...
 
     async def abandon(self, worker: str, *, by: Principal) -> int:
-        """Make the claims of a worker that is known to be dead claimable at once; returns how many. A death does not
-        count as a failed attempt; too many of them make a dead letter. If the worker is alive after all, it has lost
-        its leases."""
+        """Make the claims of a worker that is known to be dead claimable at once, and return their number. A death does
+        not count as a failed attempt, but too many deaths make a dead letter. If the worker is alive after all, it has
+        lost its leases."""
         ...
 
     async def load(self, consumer: str, *, by: Principal) -> QueueLoad | None:

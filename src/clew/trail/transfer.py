@@ -165,7 +165,7 @@ class _Import:
         return {line.id for line in fresh}
 
     async def _import_group(self, group: list[tuple[int, BreadcrumbLine]], *, is_new: bool) -> None:
-        """One breadcrumb with its later versions, up to the first that cannot be written."""
+        """Import one breadcrumb with its later versions, up to the first version that cannot be written."""
         at = 0
         try:
             stored = await self._find(group[0][1].id)

@@ -86,7 +86,7 @@ async def test_a_second_refresh_without_a_wait_is_refused(shop: Shop) -> None:
     report = await shop.refresh(a_domain(source), patience_ms=0)
     assert (report.outcome, report.error) == (
         "failed",
-        "memory:one: is being refreshed by somebody else. Wait for it to finish, then try again",
+        "memory:one: is being refreshed by another process. Wait for it to finish, then try again",
     )
     source.gate.set()
     assert (await first).outcome == "refreshed"

@@ -110,7 +110,7 @@ def test_skipped_servers_are_reported_with_their_reason(home: Path) -> None:
     assert "lives inside goose" in reasons["config.yaml", "developer"]
     assert "is the same as github" in reasons[".claude.json", "github"]
     assert reasons["broken.json", ""] == "is not JSON"
-    assert reasons["missing.json", ""] == "is not there"
+    assert reasons["missing.json", ""] == "does not exist"
     assert reasons["empty.json", ""] == "holds no servers"
     assert len(report.skipped) == 7
     unreadable = [Path(one.path).name for one in report.skipped if one.is_unreadable]

@@ -124,7 +124,7 @@ async def test_garbage_on_the_output_is_passed_over() -> None:
 
 async def test_a_program_that_writes_nothing_but_garbage_is_given_up() -> None:
     connection = ServerConnection(hostile("only-garbage"))
-    with pytest.raises(ServerError, match="writes to its output what is no message"):
+    with pytest.raises(ServerError, match="writes lines to its output that are not messages"):
         await connection.about()
     await connection.close()
 
@@ -163,7 +163,7 @@ async def test_an_answer_that_is_too_long_ends_the_connection_and_not_us() -> No
 
 async def test_an_answer_that_the_protocol_does_not_know_is_told_as_such() -> None:
     connection = ServerConnection(hostile("wrong-result"))
-    with pytest.raises(ServerError, match="answered tools/call with what the protocol does not allow"):
+    with pytest.raises(ServerError, match="gave an answer to tools/call that the protocol does not allow"):
         await connection.call_tool("work", {})
     assert connection.is_open
     await connection.close()

@@ -92,7 +92,7 @@ async def test_without_a_login_a_call_names_the_command_and_asks_nobody(
     for _ in range(3):
         with pytest.raises(ServerError) as error:
             await connection.call_tool("work", {})
-        assert str(error.value) == "notes: wants a login, and there is none. Run `clew mcp login notes`"
+        assert str(error.value) == "notes: needs a login. Run `clew mcp login notes`"
     assert (authority.refused, authority.registered, connection.starts) == (0, {}, 0)
     await connection.close()
 

@@ -220,7 +220,7 @@ async def test_a_resource_can_be_followed_in_the_older_era(open_with: Opened, ev
 async def test_a_server_without_changes_to_tell_says_so(open_with: Opened) -> None:
     registry = await open_with()
     await registry.servers.add(hostile("plain"))
-    with pytest.raises(ServerError, match="does not tell of changed resources"):
+    with pytest.raises(ServerError, match="does not report changed resources"):
         registry.resources.subscribe("hostile", "x://y")
 
 

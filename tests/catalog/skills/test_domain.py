@@ -326,7 +326,7 @@ async def test_a_skill_of_the_third_tier_is_found_by_its_name_and_by_no_words(
             assert "ship-it" not in await caller.text(FIND, need=need)
             assert "**paint**" not in await caller.text(FIND, need=need)
         listed = await caller.text(LIST)
-        assert "To be loaded only where the user names them: paint, ship-it." in listed
+        assert "To be loaded only if the user names them: paint, ship-it." in listed
         assert "Ship the boat" not in listed
         found = await caller.get(FIND, need="/ship-it")
         assert found.data is not None

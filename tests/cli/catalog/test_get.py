@@ -67,7 +67,7 @@ def test_a_key_may_be_repeated_where_a_list_is_wanted_and_nowhere_else(clew: Cle
         refused = clew("get", "warehouse://tools/analyst", *repeated)
         assert (refused.code, refused.out, len(refused.err.splitlines())) == (2, "", 1)
         key = repeated[0].partition("=")[0]
-        assert refused.err.startswith(f"clew: {key}: is there 2 times for warehouse://tools/analyst. Only a parameter")
+        assert refused.err.startswith(f"clew: {key}: is given 2 times for warehouse://tools/analyst. Only a parameter")
     assert clew("get", "no route at all", "a=1", "a=2").code == 2
 
 

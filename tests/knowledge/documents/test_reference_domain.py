@@ -147,4 +147,4 @@ async def test_papers_that_a_tool_ingests_are_found_by_year_and_venue(app: App) 
     assert found.index("A. Author, 2023, NetConf") < found.index("A. Author, 2015, OldConf")
     assert "docs.example" not in found, "an address that nobody checked is no citation"
     assert "2015" not in await get(app, f"{HIDDEN}/find_papers", query="jitter", min_year=2020)
-    assert "is no date" in await refused(app, f"{REFERENCE}/ingest_source", kind="text", text="x", published="soon")
+    assert "is not a date" in await refused(app, f"{REFERENCE}/ingest_source", kind="text", text="x", published="soon")

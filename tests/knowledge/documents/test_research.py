@@ -197,7 +197,7 @@ async def test_a_model_puts_into_words_what_its_sources_bear_out(call, domains, 
     ("said", "doubt"),
     [
         ("Clients retry for ever without waiting for anybody.", "cites no source"),
-        ("Clients must never retry more than five times. [7]", "[7], which is no source"),
+        ("Clients must never retry more than five times. [7]", "[7], which is not a source"),
         ("Elephants migrate across frozen mountain ranges nightly. [1]", "no source bears out"),
         ("Clients must never retry more than five times. [1] [INFERENCE] Servers are happy.", "concludes by itself"),
         (f"{LIMIT} Databases replicate asynchronously between distant continents.", "no source bears out"),

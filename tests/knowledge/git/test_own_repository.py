@@ -121,9 +121,9 @@ def test_the_history_of_another_repository_is_not_read_and_that_is_said_once(
     with caplog.at_level(logging.WARNING):
         for folder in (root, root, root / "sub"):
             assert find_head(folder) is None
-            with pytest.raises(SourceError, match="is not asked"):
+            with pytest.raises(SourceError, match="is not used in this folder"):
                 find_objects(folder)
-            with pytest.raises(SourceError, match="is not asked"):
+            with pytest.raises(SourceError, match="is not used in this folder"):
                 list(read_commits(folder, [git(private, "rev-parse", "HEAD").strip()]))
     assert [each.getMessage().partition(":")[0] for each in caplog.records] == ["the history of git is left out"] * 2
 

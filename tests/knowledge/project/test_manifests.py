@@ -96,7 +96,7 @@ def test_manifests_are_known_by_their_names(path: str) -> None:
 @pytest.mark.parametrize("path", ["", "requirements", "notes.txt", "a/package.json.bak", "requirements/a/b.txt"])
 def test_other_files_declare_nothing_and_say_so(path: str) -> None:
     assert not is_manifest(path)
-    assert parse_manifest(path, "httpx\n").problem == "is no manifest of a known name"
+    assert parse_manifest(path, "httpx\n").problem == "is not a manifest of a known name"
 
 
 @pytest.mark.parametrize(

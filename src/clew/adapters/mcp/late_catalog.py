@@ -28,9 +28,9 @@ from clew.background_tasks import cancel_all
 from clew.errors import ClewError
 
 ROOTS_SECONDS = 5.0
-"""How long requests wait for the client to name its folders."""
+"""The seconds that requests wait for the client to name its folders."""
 LATE_ROOTS_SECONDS = 600.0
-"""How long the client may take to name them: it may have to ask its user."""
+"""The seconds that the client may take to name them: it may have to ask its user."""
 
 OpenedCatalog = tuple[CatalogInterface, Principal]
 OpenCatalog = Callable[[Sequence[Path]], AbstractAsyncContextManager[OpenedCatalog]]
@@ -41,7 +41,8 @@ _log = logging.getLogger("clew.mcp")
 
 
 class ClientFolderCatalog:
-    """The catalog of a folder that the client chooses. Each request opens it once, and gets the error of opening it.
+    """The catalog of a folder that the client chooses. It is opened once, and all requests share it. If it cannot be
+    opened, the waiting requests raise the error, and the next request tries again.
 
     A client that does not name its folders in time gets the current folder, until it names one that can be opened.
     """

@@ -31,7 +31,8 @@ async def serve_stdio(catalog: CatalogInterface, principal: Principal) -> None:
 
 
 async def serve_client_folder(open_catalog: OpenCatalog, handshake: Handshake) -> None:
-    """The same for the folder that the client works in, whose handshake may be answered already."""
+    """Like `serve_stdio`, but for the folder that the client works in. `handshake` may have answered the client
+    already."""
     catalog = ClientFolderCatalog(open_catalog)
     async with catalog.running():
         await _serve(build_server(catalog, lambda context: NOBODY), handshake)

@@ -1,4 +1,4 @@
-"""The next step after an error, in the terms of this door, for errors that bring no hint of their own."""
+"""The next step after an error in terms of REST, for errors without a hint."""
 
 from __future__ import annotations
 

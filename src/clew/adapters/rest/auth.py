@@ -200,7 +200,7 @@ def key_wishes(folder: Path) -> list[Wish]:
 
 
 def tracked_keys(folder: Path) -> list[str]:
-    """The key and the credential that git tracks, also where the file is deleted: no `.gitignore` keeps a new one out
+    """The key and the credential that git tracks, also if the file is deleted: no `.gitignore` keeps a new one out
     of a commit."""
     from clew.knowledge.git.run import run_git  # only making keys and `clew doctor` ask git
 
@@ -227,7 +227,7 @@ def is_bearer(header: bytes) -> bool:
 
 
 def bearer_token(header: bytes) -> bytes:
-    """The token of an Authorization header, empty where it has none."""
+    """The token of an Authorization header, empty if it has none."""
     return header[7:].strip() if is_bearer(header) else b""
 
 

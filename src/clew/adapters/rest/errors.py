@@ -101,7 +101,7 @@ PROTOCOL: dict[int, tuple[str, str]] = {
     415: ("unsupported_media_type", "Send the body as Content-Type: application/json"),
     428: ("if_match_required", 'Send If-Match: "<version>" with the version that you read'),
 }
-"""Status → code and hint of what is wrong with the HTTP request itself, before any rule of Clew applies. The hints for
+"""Status → code and hint for errors of the HTTP request itself, before any rule of Clew applies. The hints for
 404 and 405 depend on the path."""
 
 EXTRA_HEADERS = {401: {"www-authenticate": "Bearer"}, 503: {"retry-after": "1"}}
@@ -111,7 +111,7 @@ _NOT_DATA = frozenset({"message", "hint", "field"})
 
 
 class RestProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """An error and the next step. `field` names the offending value, `data` what the error knows."""
+    """An error and the next step. `field` names the wrong value, `data` has the details."""
 
     code: str
     message: str

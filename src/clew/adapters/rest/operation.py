@@ -47,7 +47,7 @@ class Services:
     """The parts that routes use. `operator` is the owner that runs the server. `closing` is set when the server begins
     to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
     trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
-    the agents that run here, None where no agents run. `router` chooses the agent for a message, `team` opens the team,
+    the agents that run here, None if no agents run. `router` chooses the agent for a message, `team` opens the team,
     `agent` is the one of a message that names none. `is_draining` says whether this process is about to end."""
 
     trail: Trail

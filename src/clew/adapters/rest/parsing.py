@@ -1,4 +1,4 @@
-"""From bytes to values: bodies, query strings and the few headers that mean something.
+"""Parses bodies, query strings and the few headers that have a meaning here.
 
 Malformed bytes are refused with 400, values that break a rule with 422, too many of them with 413.
 """
@@ -31,7 +31,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise HTTPException(400, "the body broke off")
+            raise HTTPException(400, "the body is incomplete")
         chunks.append(message.get("body", b""))
         size += len(chunks[-1])
         if size > limit:
@@ -41,7 +41,7 @@ async def read_body(headers: dict[bytes, bytes], receive: Receive, limit: int) -
 
 
 def check_content_type(headers: dict[bytes, bytes]) -> None:
-    """Refuse a body that says it is something else than JSON."""
+    """Refuse a body whose Content-Type is not JSON."""
     given = headers.get(b"content-type", b"application/json")
     if given.split(b";", 1)[0].strip().lower() != b"application/json":
         raise HTTPException(415, f"the body is sent as {given.decode('latin-1')[:100]!r}, not as JSON")

@@ -16,7 +16,8 @@ class ArrivalLimits(NamedTuple):
 
 
 def build_protocol(patience: ArrivalLimits) -> Any:
-    """The protocol class for uvicorn: the fast parser where it exists, else h11, which has its own limit on headers."""
+    """The protocol class for uvicorn: the fast parser if it is installed, otherwise h11, which has its own limit on
+    headers."""
     try:
         from clew.adapters.rest.guard import GuardedProtocol  # its parser is not installed on Windows
     except ImportError:

@@ -77,7 +77,7 @@ STATUS_MEANINGS = {
     503: "The server is busy or stopping: retry after the time in Retry-After.",
     507: "The disk is full. Nothing was written.",
 }
-"""The meaning of each status, and what to do."""
+"""The meaning of each status, and the next step."""
 
 
 def render_home(title: str, version: str, host: str) -> tuple[bytes, bytes]:

@@ -125,5 +125,5 @@ def _listen(host: str, port: int) -> socket.socket:
     except OSError as error:
         reason = error.strerror or str(error)
         raise ConfigError(
-            f"cannot listen on {host}:{port} ({reason}); choose another server.port, or end what uses it"
+            f"cannot listen on {host}:{port} ({reason}); choose another server.port, or stop the program that uses it"
         ) from None

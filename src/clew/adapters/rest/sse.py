@@ -71,7 +71,7 @@ class EventStream:
             await send({"type": "http.response.body", "body": b": " + reason + b"\n\n"})
 
     async def _write(self, send: Send) -> None:
-        """Send what is on the log, then wait for more, up to the last event."""
+        """Send the events on the log, then wait for more, up to the last event."""
         after, clock = self.after, asyncio.get_running_loop().time
         await _chunk(send, b"retry: %d\n" % RECONNECT_MS + _ping(after))
         next_ping = clock() + PING_SECONDS

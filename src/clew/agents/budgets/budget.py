@@ -52,7 +52,7 @@ class BudgetLimits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 def read_limits(value: dict[str, Any] | None) -> BudgetLimits:
-    """Read the limits of a definition. Raises InvalidInput for an unknown kind and for a value that is no number."""
+    """Read the limits of a definition. Raises InvalidInput for an unknown kind and for a value that is not a number."""
     try:
         return msgspec.convert(value or {}, BudgetLimits)
     except msgspec.ValidationError as error:
@@ -104,7 +104,7 @@ class AgentBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
         return None if seconds is None else self.started_at + timedelta(seconds=seconds)
 
     def left(self, now: datetime) -> BudgetLimits:
-        """The amount left of each kind, None where there is no limit."""
+        """The amount left of each kind, None if there is no limit."""
         used = self.used
         left = {kind: left_of(getattr(self.limits, kind), getattr(used, kind)) for kind in KINDS}
         seconds = None if self.deadline is None else max((self.deadline - now).total_seconds(), 0.0)
@@ -125,8 +125,8 @@ def budget_id(by: Principal, name: str) -> str:
 
 
 def after_child_closed(lender: AgentBudget, ended: AgentBudget) -> AgentBudget:
-    """The parent after a child has closed: it has spent what the child spent, and the rest of the loan is available
-    again."""
+    """The parent after a child has closed: the child's spending is the parent's, and the rest of the amount is
+    available again."""
     if ended.name not in lender.lent:
         return lender
     return msgspec.structs.replace(without_child(lender, ended.name), spent=lender.spent + ended.spent)

@@ -130,13 +130,13 @@ class Budgets:
 
         def widened(budget: AgentBudget) -> AgentBudget:
             if budget.parent is not None:
-                raise InvalidInput("budget", f"{name} was lent by {budget.parent}", hint="Extend that one")
+                raise InvalidInput("budget", f"{name} got its amount from {budget.parent}", hint="Extend that budget")
             return msgspec.structs.replace(budget, limits=limits)
 
         return await self._change(name, widened, by)
 
     async def remaining(self, name: str, *, by: Principal) -> BudgetLimits:
-        """The amount left of each kind, None where there is no limit. Raises NotFound."""
+        """The amount left of each kind, None if there is no limit. Raises NotFound."""
         return (await self.get(name, by=by)).left(self._clock.now())
 
     async def get(self, name: str, *, by: Principal) -> AgentBudget:
@@ -156,7 +156,7 @@ class Budgets:
             return budget
         left = budget.left(self._clock.now())
         if budget.depth + 1 >= MAX_DEPTH:
-            raise InvalidInput("parent", f"{budget.name} is {MAX_DEPTH} levels deep")
+            raise InvalidInput("parent", f"{budget.name} is at the limit of {MAX_DEPTH} levels")
         counted = self._grant(budget, Amount(children=1), Amount(children=1))
         given = {
             kind: self._portion(budget, kind, getattr(wanted, kind), getattr(left, kind))
@@ -171,11 +171,11 @@ class Budgets:
         return new
 
     def _grant(self, budget: AgentBudget, amount: Amount, least: Amount) -> Amount:
-        """As much of `amount` as there is, and no less than `least`. Raises BudgetExceeded."""
+        """The part of `amount` that the budget has left. Raises BudgetExceeded if that is less than `least`."""
         now = self._clock.now()
         left = budget.left(now)
         if budget.is_closed:
-            raise BudgetExceeded(budget.name, "calls", hint="It was closed; open another")
+            raise BudgetExceeded(budget.name, "", hint="Open another budget")
         if left.seconds is not None and left.seconds <= 0:
             raise exceeded(budget, "seconds", now)
         granted = {}

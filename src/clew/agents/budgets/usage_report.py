@@ -21,7 +21,7 @@ from clew.trail.work.correlation import CONSUMER_TAG
 
 class UsageSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Totals of calls, with the share of calls that needed no model and the share of tokens that the cache saved; None
-    without data. `failed` calls brought no answer and are not among `calls`; they are known for the total, agents and
+    without data. `failed` calls brought no answer and are not among `calls`. They are known for the total, agents and
     sessions. `cost` is in US dollars, None without a known price."""
 
     calls: int

@@ -56,7 +56,7 @@ def load_adapter(path: Path) -> AgentAdapter:
     if spec is None or spec.loader is None:
         raise InvalidInput("--adapter", f"{path} is not a Python file")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # where dataclasses and pickles of the file look for it
+    sys.modules[name] = module  # dataclasses and pickles of the file look for it there
     try:
         spec.loader.exec_module(module)
         found: Any = next((getattr(module, each) for each in EXPORTS if hasattr(module, each)), None)

@@ -1,4 +1,4 @@
-"""An agent as doors and adapters see it, whatever protocol they speak: messages in, a stream of steps out. Doors also
+"""The interface of an agent for doors and adapters of every protocol: messages in, a stream of steps out. Doors also
 cancel runs, answer questions for permission and list sessions through it."""
 
 from __future__ import annotations

@@ -172,7 +172,7 @@ class Conversations:
         found = [each for each in page.items if question is None or each.id == question]
         if len(found) > 1:
             hint = "Pass the id of the question"
-            raise InvalidInput("request_id", f"{len(found)} questions have it", hint=hint)
+            raise InvalidInput("request_id", f"is the id of {len(found)} questions", hint=hint)
         asked = read_step(found[0], self.flow) if found else None
         if not isinstance(asked, PermissionAsked):
             raise NotFound("permission", request_id[:_NAME])
@@ -239,7 +239,7 @@ def check_message(text: str) -> None:
 
 
 def run_selector(session: str, run: str, schemas: Iterable[str] = ()) -> Selector:
-    """All that belongs to one run."""
+    """The records of one run."""
     return Selector(schema_names=tuple(schemas), session=session, all_tags=(run_tag(run),))
 
 
@@ -269,7 +269,7 @@ def require_session_control(first: Breadcrumb, by: Principal) -> None:
     """Raise AccessDenied unless the caller is a curator or wrote the first message of the session."""
     by.require("create")
     if not by.may("administer") and (not by.agent_id or first.created_by != by.agent_id):
-        raise AccessDenied("steer a session that another began", ["curator"])
+        raise AccessDenied("steer a session that another user began", ["curator"])
 
 
 def inside(by: Principal) -> Principal:

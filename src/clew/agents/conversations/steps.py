@@ -19,7 +19,7 @@ CHOICES: tuple[Choice, ...] = ("once", "session", "always", "deny")
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
-    """One thing that happened. `seq` is the number of its event, `id` its breadcrumb."""
+    """One event of a conversation. `seq` is the number of its event, `id` its breadcrumb."""
 
     seq: int
     session: str
@@ -78,7 +78,7 @@ class ToolAnswered(Step, frozen=True, kw_only=True, tag="tool_result"):
 
 class PermissionAsked(Step, frozen=True, kw_only=True, tag="permission"):
     """A tool waits for the user's permission. `input` has the arguments: shortened as stored in the question, complete
-    when `Conversations` returns the step. `pattern` is what a lasting permission would cover."""
+    when `Conversations` returns the step. `pattern` describes the calls that a lasting permission would cover."""
 
     request_id: str
     tool: str
@@ -98,7 +98,7 @@ class CancelRequested(Step, frozen=True, kw_only=True, tag="cancel"):
 
 
 class Stopped(Step, frozen=True, kw_only=True, tag="stopped"):
-    """The run was ended from within: a budget, or turns that lead nowhere."""
+    """The run was ended by a limit: a budget, or turns without progress."""
 
     why: str
     detail: str
@@ -125,7 +125,7 @@ ENDS = (Answered, RunAbandoned)
 
 
 def step_of(event: Event, flow: Flow) -> Step | None:
-    """The step of an event, or None where the event has none."""
+    """The step of an event, or None if the event has none."""
     if event.breadcrumb is None or event.type != "breadcrumb.created":
         return None
     return read_step(event.breadcrumb, flow, event.seq)
@@ -179,7 +179,7 @@ def _said(found: _Found) -> Step:
 
 
 def _called(found: _Found) -> Step | None:
-    """The step of a request to a tool. A request to a model is no step: its answer is."""
+    """The step of a request to a tool. A request to a model is not a step, its answer is one."""
     if found.of_model:
         return None
     tool, input = found.text("tool"), found.context.get("input")

@@ -40,7 +40,7 @@ def _broken(definitions: FolderDefinitions) -> list[BlockedAgent]:
         BlockedAgent(
             name=PurePosixPath(each.path).stem,
             reason=f"{each.path}{f':{each.line}' if each.line else ''}: {each.message}",
-            hint="`clew skills lint` tells more",
+            hint="`clew skills lint` shows the details",
         )
         for each in reversed(definitions.problems)
         if each.severity == "error" and FOLDER in PurePosixPath(each.path).parts[:-1]

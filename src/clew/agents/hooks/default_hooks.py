@@ -1,6 +1,6 @@
 """The default chain of every agent: thirteen hooks around prompts and tools.
 
-Hooks that add content run early and guards run late, so a guard checks what is really sent or run. A user's hook that
+Hooks that add content run early and guards run late, so a guard checks the final prompt or call. A user's hook that
 changes arguments needs a priority below LATE, so that the guards check its changes.
 """
 

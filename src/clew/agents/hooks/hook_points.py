@@ -75,7 +75,7 @@ class ToolData(HookData, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether the call is not made now."""
+        """Whether the rest of the chain is skipped, because the call waits for the user."""
         return self.is_waiting
 
 

@@ -135,7 +135,7 @@ def state_update() -> HookFunction:
 
 
 async def _require_consent(trail: Trail, flow: Flow, by: Principal, data: ToolData, pattern: str) -> None:
-    """Raises Abort where the user denied the call, or it differs from the one that the user allowed."""
+    """Raises Abort if the user denied the call, or it differs from the one that the user allowed."""
     name = data.tool.name
     if data.permitted not in CHOICES[:-1]:
         raise Abort(f"the user did not allow {name}", hint="Do without it, or ask why")

@@ -1,5 +1,5 @@
 """Decisions about tool calls: the policy of the program, narrowed by the policies of the agent and of its callers.
-Where no rule matches a tool, its effects decide: a tool that only reads, or runs confined, needs no permission.
+If no rule matches a tool, its effects decide: a tool that only reads, or runs confined, needs no permission.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class PermissionDecider:
     ) -> PermissionDecision:
         """Decide on a call of a tool: by the `record` that it was made of, else by the newest record of its name.
 
-        Raises InvalidInput where a definition's permissions cannot be read.
+        Raises InvalidInput if a definition's permissions cannot be read.
         """
         found = decide(await self.policy_of(agent), tool, arguments, place=self._place)
         record = record or await self._toolbox.find_record(tool, by=self._by)
@@ -63,7 +63,7 @@ class PermissionDecider:
         return msgspec.structs.replace(found, pattern=_of_this_tool(record, found.pattern))
 
     async def policy_of(self, agent: AgentDefinition | None) -> Policy:
-        """The policy of an agent, narrowed by those of its callers. Raises InvalidInput where the permissions of a
+        """The policy of an agent, narrowed by those of its callers. Raises InvalidInput if the permissions of a
         definition cannot be read."""
         if agent is None:
             return self._policy

@@ -94,7 +94,7 @@ async def read_answered_questions(
 
 def find_question(answer: Breadcrumb, questions: Mapping[str, Breadcrumb]) -> Breadcrumb | None:
     """The question of an answer: by the question's id, or by the id of its request if the answer names no question.
-    None where several questions are possible."""
+    None if several questions are possible."""
     if named := answer.context.get("question"):
         return questions.get(named) if isinstance(named, str) else None
     found = [each for each in questions.values() if find_request_id(each) == find_request_id(answer)]

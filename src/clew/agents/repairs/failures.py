@@ -120,7 +120,7 @@ def error_drafts(
     flow: Flow, request: Breadcrumb, failure: CallFailure, tool: FailedTool, *, tags: tuple[str, ...] = ()
 ) -> tuple[Draft, Draft]:
     """Return the error response for the requester, and the record of the error, which gets `tags`. Secrets are masked
-    in both; stack and input are cut. Raises InvalidInput if `request` is no request."""
+    in both; stack and input are cut. Raises InvalidInput if `request` is not a request."""
     asked = read_request(request)
     message = _message(failure.error)
     kind = classify(failure.error)

@@ -60,7 +60,7 @@ class Guard:
         is_well = error is None or not is_fault(error)
         (self.breaker.succeeded if is_well else self.breaker.failed)(name)
         outcome = "done" if error is None else describe(error)
-        _log.info("%s took %.3f s: %s", name, seconds, outcome)  # what failed has a record of its own
+        _log.info("%s took %.3f s: %s", name, seconds, outcome)  # a failure has its own record
 
 
 def is_fault(error: BaseException) -> bool:

@@ -43,5 +43,5 @@ def is_healthy(last_seen: datetime | None, now: datetime) -> bool:
 
 
 def percentile(ordered: Sequence[float], percent: float) -> float | None:
-    """The smallest of these sorted values that at least `percent` of 100 of them do not exceed."""
+    """A percentile of sorted values: the smallest value that `percent` per cent of them do not exceed."""
     return ordered[max(0, ceil(len(ordered) * percent / 100) - 1)] if ordered else None

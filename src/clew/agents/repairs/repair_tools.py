@@ -86,7 +86,7 @@ class ToolRepairs:
         except NotFound:
             raise InvalidInput("error", f"there is no {id}", hint=hint) from None
         if found.schema_name != self._flow.error or WANTED not in found.tags:
-            raise InvalidInput("error", f"{id} is no error that waits for a repair", hint=hint)
+            raise InvalidInput("error", f"{id} is not an error that waits for a repair", hint=hint)
         return found
 
     async def _tool(self, error: Breadcrumb, by: Principal) -> Breadcrumb:
@@ -187,7 +187,7 @@ def _check_code(code: str, failed: Breadcrumb) -> None:
     if len(code) > MAX_CODE:
         raise TooLarge("code", len(code), MAX_CODE, "characters")
     if code == failed.context.get("code"):
-        raise InvalidInput("code", "is the code that failed", hint="Change what is wrong with it")
+        raise InvalidInput("code", "is the same as the code that failed", hint="Change what is wrong with it")
 
 
 def _check_version(failed: Breadcrumb, before: int) -> None:

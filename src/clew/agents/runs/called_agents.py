@@ -76,7 +76,7 @@ def spawn_tool(flow: Flow, clock: Clock, budgets: Budgets, find_agent: Any, budg
             if found is None or any(each in name for each in PATTERNS):
                 raise InvalidInput("tools", f"{name[:100]!r} does not exist", hint="Name each tool by itself")
             if not may_call(parent, name, named_only=not found):
-                raise AccessDenied(f"lend {name}", [f"a tool that {parent.agent_id} has"])
+                raise AccessDenied(f"give {name} to another agent", [f"a tool that {parent.agent_id} has"])
 
     async def _lend(name: str, limits: BudgetLimits, context: ToolContext) -> str | None:
         """Open the budget of the called agent and return its name; None if neither the caller nor the call has a limit.

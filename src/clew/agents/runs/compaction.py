@@ -32,7 +32,7 @@ MAX_SUMMARY = 12_000
 SAID, ARGUMENTS, RESULT = 400, 200, 300
 """Characters of a step in the summary: of the model's text, of the arguments of a call, and of its result."""
 CUT = 4_000
-"""Characters of a result of the last step, if it does not fit as it is."""
+"""The characters to which a result of the last step is cut if it does not fit."""
 
 OpenItems = Callable[[str, str], Awaitable[str]]
 """Open items of an agent in a session that a compaction must keep, as text; empty without any."""
@@ -57,7 +57,7 @@ class RunCompaction:
     open_items: OpenItems | None = None
 
     async def shorten(self, agent: str, state: RunState) -> CompactedRun | None:
-        """The shortened conversation of a run whose last turn is complete; None where no compaction is due."""
+        """The shortened conversation of a run whose last turn is complete; None if no compaction is due."""
         last = state.turns[-1]
         session = last.answer.session or ""
         points = [each.at for each in thresholds_of(self.table, agent) if each.do == "compact"]

@@ -20,7 +20,7 @@ Gathered = Mapping[str, Sequence[Breadcrumb]]
 """The records of each subscription by its key. `trigger` is always there."""
 
 Execute = Callable[[Breadcrumb, Gathered, Event], Awaitable[Sequence[Draft]]]
-"""What a runner does with a trigger."""
+"""The function of a runner that handles a trigger."""
 
 OnGone = Callable[[Event], Awaitable[Sequence[Draft]]]
 """What a runner does if the trigger was deleted before it was handled."""
@@ -95,8 +95,8 @@ class UniversalExecutor:
 
 def inherit(draft: Draft, trigger: Breadcrumb) -> Draft:
     """The draft with the session, the run and the scopes of its trigger, unless the draft names its own. An output
-    without scopes of its own is therefore visible only to those who may see its trigger. A bare run tag means that the
-    draft starts a new run."""
+    without scopes of its own is therefore visible only to callers who may see its trigger. A bare run tag means that
+    the draft starts a new run."""
     own = {tag.partition(":")[0] for tag in draft.tags}
     missing = [tag for tag in inherited_tags(trigger) if tag.partition(":")[0] not in own]
     tags = tuple(tag for tag in (*draft.tags, *missing) if tag != RUN_TAG)

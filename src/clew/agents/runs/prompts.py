@@ -118,7 +118,7 @@ async def rebuild_prompt(
         return ModelPrompt(messages=tuple(filled))
     record = await trail.records.get(snapshot_id, by=by)
     if record.schema_name != flow.snapshot:
-        raise InvalidInput("snapshot", "is another record: nothing of it goes into a prompt")
+        raise InvalidInput("snapshot", "is not a snapshot of instructions and tools")
     snapshot = msgspec.convert(record.context, PromptSnapshot)
     system = (Message(role="system", content=snapshot.system),) if snapshot.system else ()
     return ModelPrompt(messages=(*system, *filled), tools=snapshot.tools)

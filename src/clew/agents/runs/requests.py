@@ -115,7 +115,7 @@ def response_draft(
     milliseconds: float = 0.0,
     extra: dict[str, Any] | None = None,
 ) -> Draft:
-    """A response that is addressed to the requester. It has the id of the request's record if the request id is no
+    """A response that is addressed to the requester. It has the id of the request's record if the request id is not a
     valid tag."""
     own = find_request_id(request)
     result = {"output": output} if status == "success" else {"error": error}

@@ -143,7 +143,7 @@ def bounded(
 
 
 def require_hop(record: Breadcrumb) -> None:
-    """Raises ToolFailure where a request is at the hop limit."""
+    """Raises ToolFailure if a request is at the hop limit."""
     if next_hop(record) >= MAX_HOPS:
         raise ToolFailure(
             "permission",

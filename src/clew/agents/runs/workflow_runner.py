@@ -210,7 +210,7 @@ def fill(value: Any, known: Mapping[str, Any]) -> Any:
 def _look_up(path: str, known: Mapping[str, Any]) -> Any:
     found = find_value(dict(known), split_path(path))
     if found is MISSING:
-        raise InvalidInput("input", f"{path} leads nowhere", hint="Use trigger.context.… or steps.ID.output")
+        raise InvalidInput("input", f"{path} does not exist", hint="Use trigger.context.… or steps.ID.output")
     return found
 
 

@@ -40,7 +40,7 @@ def folder_tools(
     open_catalog: OpenCatalog,
     hook: FileToolHook | None = None,
 ) -> tuple[Tool, ...]:
-    """The tools of the program for the files of a folder; `own` is where the trail is."""
+    """The tools of the program for the files of a folder; `own` is the folder of the trail."""
     return (
         *catalog_tools(open_catalog),
         *file_tools(folder, Snapshots(clock), hook, EditJournal(own / JOURNAL)),

@@ -48,7 +48,7 @@ def catalog_tools(open_catalog: OpenCatalog) -> tuple[Tool, ...]:
         """Run tools and read documents by route, side by side. Use routes that `ask` or a result gave you.
 
         Args:
-            routes: each with its route, and params where it is a tool
+            routes: each with its route, and params if it is a tool
         """
         catalog = await open_catalog()
         return (await catalog.get(read_items(routes), by=context.by, handle=_handle(context.by))).markdown

@@ -28,7 +28,7 @@ def note_tools(trail: Trail, results: NoteResults) -> tuple[Tool, ...]:
         """Keep the tags of a note. Prefer tags that other notes have already.
 
         tags: short words in lower case, the most telling first.
-        note_id: the id of the note; the one that this run is about where it is left out.
+        note_id: the id of the note; the one that this run is about if it is left out.
         """
         words = _words(tags)
         return await _save(trail, results.tags, note_id, {"tags": words}, context, tags=tuple(words))
@@ -38,7 +38,7 @@ def note_tools(trail: Trail, results: NoteResults) -> tuple[Tool, ...]:
         """Keep the summary of a note.
 
         summary: what it says, in two to four sentences.
-        note_id: the id of the note; the one that this run is about where it is left out.
+        note_id: the id of the note; the one that this run is about if it is left out.
         """
         return await _save(trail, results.summary, note_id, {"summary": _text("summary", summary)}, context)
 
@@ -47,7 +47,7 @@ def note_tools(trail: Trail, results: NoteResults) -> tuple[Tool, ...]:
         """Keep what can be learnt from a note, also beside the notes that are like it.
 
         insights: one sentence each.
-        note_id: the id of the note; the one that this run is about where it is left out.
+        note_id: the id of the note; the one that this run is about if it is left out.
         """
         kept = [_text("insights", each) for each in insights if each.strip()][:MAX_INSIGHTS]
         if not kept:
@@ -59,7 +59,7 @@ def note_tools(trail: Trail, results: NoteResults) -> tuple[Tool, ...]:
         """Keep an explanation of a note that a child of five would understand.
 
         explanation: a few plain sentences.
-        note_id: the id of the note; the one that this run is about where it is left out.
+        note_id: the id of the note; the one that this run is about if it is left out.
         """
         kept = {"explanation": _text("explanation", explanation)}
         return await _save(trail, results.eli5, note_id, kept, context)
@@ -80,7 +80,7 @@ async def _save(
     context: ToolContext,
     tags: tuple[str, ...] = (),
 ) -> str:
-    """Write the result and tie it to its note. Raises NotFound where there is no such note."""
+    """Write the result and tie it to its note. Raises NotFound if there is no such note."""
     note = await trail.records.get(note_id or context.run, by=context.by)
     session = (f"session:{context.by.session}",) if context.by.session else ()
     own = (f"note:{note.id}", *tags, *session, *context.lineage)
@@ -115,7 +115,7 @@ async def _put(trail: Trail, draft: Draft, context: ToolContext) -> Breadcrumb:
 
 
 def _words(tags: list[str]) -> list[str]:
-    """Tags as they are written on breadcrumbs. Raises InvalidInput where none is left."""
+    """Tags as they are written on breadcrumbs. Raises InvalidInput if none is left."""
     words = [" ".join(each.replace(":", " ").casefold().split())[:MAX_TAG].strip() for each in tags]
     kept = list(dict.fromkeys(each for each in words if each and each.isprintable()))[:MAX_TAGS]
     if not kept:

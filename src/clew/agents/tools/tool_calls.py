@@ -17,7 +17,7 @@ from clew.trail.work.correlation import REQUEST_TAG, inherited_tags
 
 
 async def find_config(trail: Trail, flow: Flow, request: ToolRequest, *, by: Principal) -> dict[str, Any]:
-    """The configuration that a request names, or the newest one for its tool; empty where there is none. Raises
+    """The configuration that a request names, or the newest one for its tool; empty if there is none. Raises
     InvalidInput for a configuration that does not exist or belongs to another tool."""
     if request.config_id is not None:
         try:
@@ -31,8 +31,8 @@ async def find_config(trail: Trail, flow: Flow, request: ToolRequest, *, by: Pri
 
 
 def check_config(record: Breadcrumb, tool: str, flow: Flow) -> dict[str, Any]:
-    """The settings of a configuration. Raises InvalidInput for a record that is no configuration of this tool: no other
-    tool may read its secrets."""
+    """The settings of a configuration. Raises InvalidInput for a record that is not a configuration of this tool: no
+    other tool may read its secrets."""
     context = record.context
     if record.schema_name != flow.tool_config:
         raise InvalidInput("config_id", f"{record.id} is not a configuration", hint=f"Name one of {flow.tool_config}")

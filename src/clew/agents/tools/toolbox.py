@@ -118,7 +118,7 @@ def may_call(agent: AgentDefinition, name: str, *, named_only: bool = False) -> 
 
 
 SPAWN = "spawn-agent"
-"""The one tool that needs a capability of its own."""
+"""The name of the only tool that needs a capability."""
 
 
 def _spec(name: str, description: str, schema: dict[str, Any]) -> ToolSpec:

@@ -24,7 +24,7 @@ from clew.trail.work.claims import retry_on_storage_error
 from clew.trail.work.correlation import PLACE_TAG
 
 WORKER_TAG = "place:"
-"""What a worker announces. Records have another tag, `PLACE_TAG`, which only Clew sets."""
+"""The tag that a worker announces. Records have another tag, `PLACE_TAG`, which only Clew sets."""
 GRACE = 45.0
 """Seconds that calls wait for a worker to restart, counted from when their place was first seen without one. A worker
 whose clock was changed gives its next sign of life sooner."""

@@ -12,7 +12,7 @@ ROLES = {
     "agents": "steps of agents, workflows and the team, and calls of models",
     "tools": "calls of tools",
     "knowledge": "keeps the index of files, sources and definitions fresh",
-    "hygiene": "removes what has expired",
+    "hygiene": "removes expired records",
 }
 ALL = "all"
 EVERY_ROLE = frozenset(ROLES)

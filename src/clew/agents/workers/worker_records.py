@@ -1,4 +1,4 @@
-"""The record of each worker process: who it is, what it does and what it holds. The process writes the record when
+"""The record of each worker process: its identity, its roles and its claims. The process writes the record when
 something has changed. In between it gives signs of life, which leave no events or versions."""
 
 from __future__ import annotations
@@ -198,7 +198,7 @@ def _held_event(claim: Claim) -> HeldEvent:
 
 
 def roles_held(status: WorkerStatus) -> dict[str, int]:
-    """How many of the listed events belong to each role."""
+    """The number of listed events of each role."""
     counts: dict[str, int] = {}
     for each in status.held:
         counts[role_of(each.consumer)] = counts.get(role_of(each.consumer), 0) + 1

@@ -133,7 +133,7 @@ def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = No
 
 
 def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | None = None) -> list[Wish]:
-    """Grant consent to the skills that the user has just chosen, only where a skill's file has the given digest. Skills
+    """Grant consent to the skills that the user has just chosen, only if a skill's file has the given digest. Skills
     that use toolsets of the folder are left to `clew trust`. Returns what was granted. Raises ConfigError, ReadOnly.
     """
     source = find_definition_root(config)

@@ -82,7 +82,7 @@ def _importable(package: Path) -> Iterator[Path]:
     number = 0
     for place, folders, names in os.walk(package, followlinks=True):
         real = os.path.realpath(place)
-        # a name that is no identifier cannot be imported: neither .git nor an environment is looked at
+        # a name that is not an identifier cannot be imported: neither .git nor an environment is looked at
         named = sorted(name for name in folders if name.isidentifier() and name != _CACHE)
         folders[:] = [] if real in seen else named
         seen.add(real)

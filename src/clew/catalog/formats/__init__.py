@@ -34,7 +34,7 @@ ALL: Final[tuple[ContentFormat, ...]] = (
     ClickUpDoc(),
     PlainText(),
 )
-"""In the order in which they are tried: plain text takes what no other does."""
+"""All formats in the order in which they are tried. Plain text takes the documents that no other format takes."""
 
 
 def find_format(content_type: str, formats: Iterable[ContentFormat]) -> ContentFormat | None:

@@ -73,7 +73,7 @@ class TaskList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ClickUpDoc:
-    """Pages stand at the slugs of their names below their doc, tasks at `tasks/ID` below their list."""
+    """The path of a page is the slug of its name below its doc. The path of a task is `tasks/ID` below its list."""
 
     name = "clickup-doc"
 
@@ -84,7 +84,7 @@ class ClickUpDoc:
         try:
             return build_tree(content, base_path, _read(content))
         except RecursionError as error:
-            raise FormatError(content.id, "has pages within pages without end") from error
+            raise FormatError(content.id, "has pages that are nested too deeply") from error
 
 
 def _read(content: RawContent) -> Branch:

@@ -1,4 +1,4 @@
-"""Describe a file of code: by the comment at its top, else by its definitions. Only comment and definition marks tell
+"""Describe a file of code: by the comment at its top, else by its definitions. Only comment and definition marks show
 languages apart."""
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ _IMPORT = lazy_pattern(r"^[ \t]*(?:import|from|use|using|require|#?\s*include|pa
 
 
 def describe_code(text: str) -> str:
-    """The docstring or comment at the top, unless it is about the license; else the names that are defined; else the
-    beginning without its imports. One line, empty for an empty file."""
+    """Describe a file in one line, empty for an empty file. The line is the docstring or comment at the top, unless it
+    is about the license. Without one, it lists the defined names. Without names, it is the beginning of the file
+    without its imports."""
     text = text[:LOOKED_AT]
     for comment in _leading_comments(text):
         if _WORDS.search(comment) and not _LICENSE.search(comment[:200]):

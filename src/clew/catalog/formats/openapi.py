@@ -24,7 +24,7 @@ _EXPECTED = "an OpenAPI document"
 
 
 class OpenApi:
-    """Operations stand at `PATH/METHOD` below their document, webhooks at `webhooks/NAME/METHOD`."""
+    """The path of an operation is `PATH/METHOD` below its document, that of a webhook `webhooks/NAME/METHOD`."""
 
     name = "openapi"
 

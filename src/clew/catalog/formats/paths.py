@@ -39,7 +39,7 @@ class NodePaths:
 
 
 def document_path(base_path: str, id: str) -> str:
-    """Where a document stands: its id, part by part, below the base path."""
+    """The path of a document: its id, part by part, below the base path."""
     return join_path(base_path, *(path_part(part) for part in id.split("/") if part.strip())) or "_"
 
 

@@ -12,7 +12,7 @@ from clew.catalog.resource import RawContent, ResourceNode
 
 
 class PlainText:
-    """Any text. Code is cut at blank lines, and its description is the name of the file, then what that is about."""
+    """Any text. Code is cut at blank lines. Its description is the name of the file, then its topic."""
 
     name = "plain-text"
 

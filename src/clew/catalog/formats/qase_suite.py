@@ -49,7 +49,7 @@ class Suite(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QaseSuite:
-    """Cases stand at `cases/ID` below their suite."""
+    """The path of a case is `cases/ID` below its suite."""
 
     name = "qase-suite"
 

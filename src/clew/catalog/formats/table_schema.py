@@ -37,8 +37,8 @@ class TableDescription(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TableSchema:
-    """A table stands at its name below the base path, after its schema when `with_schema`; its columns at
-    `columns/NAME` below it."""
+    """The path of a table is its name below the base path, with `with_schema` below the name of its schema. The path of
+    a column is `columns/NAME` below its table."""
 
     def __init__(self, *, with_schema: bool = False) -> None:
         self.name = "table-schema-qualified" if with_schema else "table-schema"

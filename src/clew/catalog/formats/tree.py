@@ -53,8 +53,8 @@ def check_size(content: RawContent) -> None:
 
 
 def build_tree(content: RawContent, base_path: str, root: Branch) -> tuple[ResourceNode, ...]:
-    """The nodes of a document. The root has the id of the document and stands, unless it names a path, at that id below
-    `base_path`. Raises FormatError when there are too many nodes, or they go too deep."""
+    """The nodes of a document. The root has the id of the document. Its path is that id below `base_path`, unless it
+    names another. Raises FormatError when there are too many nodes, or they go too deep."""
     path = join_path(base_path, root.path) if root.path else document_path(base_path, content.id)
     return (_Tree(content).grow(root, path, 0),)
 
@@ -72,7 +72,7 @@ class _Tree:
         if depth > MAX_DEPTH:
             raise FormatError(self._content.id, f"has children more than {MAX_DEPTH} levels deep")
         path = self._claim(path)
-        # A key that is cut into parts could no longer be told from other text.
+        # A key that is cut into parts could no longer be distinguished from other text.
         text = mask_private_keys(clean_text(branch.text))
         first, *others = [part.strip("\n") for part in split_parts(text) if part.strip()] or [""]
         name = clean_name(branch.name, self._content.name)

@@ -19,7 +19,7 @@ GITHUB_PR: Final = "application/vnd.clew.github-pr+json"
 stand beside its fields."""
 
 GITHUB_COMMIT: Final = "application/vnd.clew.github-commit+json"
-"""A commit object of GitHub, with `files` where it was fetched alone."""
+"""A commit object of GitHub, with `files` if it was fetched alone."""
 
 GITHUB_ISSUE: Final = "application/vnd.clew.github-issue+json"
 """An issue object of GitHub; `discussion` (a list of comments) may stand beside its fields."""

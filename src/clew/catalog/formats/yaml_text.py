@@ -1,4 +1,4 @@
-"""YAML from outside, without what makes it dangerous: aliases, tags, endless depth and endless numbers."""
+"""YAML from outside, without its dangerous parts: aliases, tags, unlimited depth and unlimited numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MAX_YAML = 8_000_000
 MAX_EVENTS = 400_000
 MAX_DEPTH = 100
 
-# As in YAML 1.1, but not to base 60, which takes quadratic time and turns times of day into numbers; what has more
+# As in YAML 1.1, but not to base 60, which takes quadratic time and turns times of day into numbers. A number with more
 # digits is text. Python itself refuses decimal numbers that are too long.
 _INT = lazy_pattern(r"[-+]?(?:0b[01_]{1,64}|0x[0-9a-fA-F_]{1,64}|0[0-7_]{0,64}|[1-9][0-9_]*)\Z")
 _FLOAT = lazy_pattern(

@@ -34,7 +34,7 @@ _UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
 
 
 class SourcePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the nodes of one pipeline go, and who may see them."""
+    """The place of the nodes of one pipeline on the trail, and who may see them."""
 
     owner_id: str
     domain: str
@@ -44,7 +44,7 @@ class SourcePlace(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class IndexedDocument(msgspec.Struct, frozen=True, kw_only=True):
-    """The drafts of one document by their uri, in the order of the tree, and what was left out."""
+    """The drafts of one document by their uri, in the order of the tree, and notes about omitted nodes."""
 
     drafts: dict[str, Draft]
     skipped: Sequence[Skipped] = ()

@@ -66,7 +66,7 @@ class Lifecycle:
                 self._pipelines[domain.name, pipeline.source.id] = (domain, pipeline)
 
     async def restart(self) -> list[Report]:
-        """Refresh what is not fresh, and drop what is no longer configured."""
+        """Refresh outdated sources, and remove sources that are no longer configured."""
         reports = await self._each(self._pipelines.values(), self._refresh_unless_fresh)
         return [*reports, *await self._drop_unconfigured()]
 

@@ -1,4 +1,4 @@
-"""Refreshing one source: list, fetch what changed, write it, and only then remove what is gone.
+"""Refreshing one source: list, fetch changed documents, write them, and only then remove deleted ones.
 
 A refresh may be killed at any point. The ledger then marks it as unfinished, and the next run first compares the trail
 with the ledger.
@@ -53,8 +53,9 @@ INCREMENTAL = RefreshPolicy()
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome of a refresh. `documents` and `nodes` are what the source has now; `unhandled` counts documents by
-    content types that no format reads; `reason` says why it was fresh or dropped, `error` why it failed."""
+    """The outcome of a refresh. `documents` and `nodes` count the present content of the source. `unhandled` counts
+    documents by content types that no format reads. `reason` says why the source was fresh or dropped, `error` why the
+    refresh failed."""
 
     domain: str
     source_id: str

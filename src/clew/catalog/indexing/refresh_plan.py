@@ -1,4 +1,4 @@
-"""The plan of a refresh: which documents to read, which nodes they may write, and what the ledger records."""
+"""The plan of a refresh: which documents to read, which nodes they may write, and the new ledger entries."""
 
 from __future__ import annotations
 
@@ -159,7 +159,7 @@ class RefreshPlan:
         document = read.document
         if read.indexed is None and known is not None:
             return msgspec.structs.replace(known, name=document.name, version=document.version)
-        # where a node found its address taken, the document is looked at again each time: it may be free then
+        # if the address of a node was taken, the document is checked at each refresh: it may be free by then
         is_contested = read.indexed is not None and len(nodes) < len(read.indexed.drafts)
         return DocumentEntry(
             document=document.id,
@@ -179,8 +179,8 @@ class RefreshPlan:
         return msgspec.structs.replace(entry, version="", hash="", failure=read.failure, verified_at=verified_at)
 
     def _last_verified(self, known: DocumentEntry | None, read: Read) -> int | None:
-        """When a document that now fails was last known to be correct; None if never. A document that was fetched and
-        could never be parsed counts as verified now, so that it does not age its source."""
+        """The time when a document that now fails was last known to be correct; None if never. A document that was
+        fetched and could never be parsed counts as verified now, so that it does not age its source."""
         if known is None or (known.failure and known.verified_at is None):
             return self._started if read.was_fetched else None
         return known.verified_at if known.failure else max(self._before.verified_at, known.indexed_at)

@@ -1,4 +1,4 @@
-"""Write the resources of a source to the trail: new ones in bulk, others only where they differ."""
+"""Write the resources of a source to the trail: new ones in bulk, others only if they differ."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ class SourceLedger:
                 return found
             if loop.time() >= deadline:
                 hint = "Wait for it to finish, then try again"
-                raise SourceError(self._place.source_id, "is being refreshed by somebody else", hint=hint)
+                raise SourceError(self._place.source_id, "is being refreshed by another process", hint=hint)
             if left > 0:
                 await self._trail.log.wait(head, min(left / 1_000, deadline - loop.time()))
 
@@ -187,7 +187,7 @@ class SourceLedger:
         """Raise SourceError if the lease expired or was lost, so that another process may hold it by now."""
         if self._is_lost or now_ms(self._clock) >= self._entry.held_until:
             raise SourceError(
-                self._place.source_id, "stood still for too long while it was refreshed", hint="Try again"
+                self._place.source_id, "made no progress for too long during its refresh", hint="Try again"
             )
 
     async def write(self, entry: SourceEntry) -> None:

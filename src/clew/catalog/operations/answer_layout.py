@@ -51,8 +51,8 @@ def lay_out(
     is_relevant: bool,
     described: Collection[str] = (),
 ) -> tuple[list[Section], str]:
-    """The sections of an answer within a budget of tokens, and what was cut, in words. The parameters of tools that
-    were `described` before are left out.
+    """The sections of an answer within a budget of tokens, and a sentence about the omitted parts. The parameters of
+    tools that were `described` before are left out.
 
     The closest domains come first, equally close ones in order of registration. Every omitted domain is mentioned.
     """
@@ -149,8 +149,8 @@ def _ranked(entries: EntryPoints, found: DomainHits) -> Iterator[RoutedTool]:
 def _unfold(
     entries: EntryPoints, found: DomainHits, room: int, is_relevant: bool, described: Collection[str]
 ) -> Sized | None:
-    """As much of a domain as fits into `room`: relevant entry points, resources, then names of other entry points. None
-    if no entry point and no resource fits."""
+    """The part of a domain that fits into `room`: relevant entry points, resources, then names of other entry points.
+    None if no entry point and no resource fits."""
     domain = entries.domain
     about = _about(domain.description, 300)
     used = HEADING + estimate_tokens(domain.name + about)
@@ -216,7 +216,7 @@ def _entry(each: RoutedTool, found: DomainHits, described: Collection[str]) -> C
     )
 
 
-# -- what room is left, and what has none -----------------------------------------------------------------
+# -- the remaining room, and the parts that do not fit ----------------------------------------------------
 
 
 def _name_more(

@@ -42,7 +42,7 @@ class AskBody(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
     other_per_domain: int | None = msgspec.field(default=None, name="perDomain")
 
     def to_question(self) -> Question:
-        """Raises InvalidInput where the two spellings disagree."""
+        """Raises InvalidInput if the two spellings disagree."""
         per_domain = choose_per_domain(self.per_domain, self.other_per_domain)
         return Question(
             query=self.query, domain=self.domain, per_domain=per_domain, handle=self.handle, budget=self.budget
@@ -50,7 +50,7 @@ class AskBody(Question, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 def choose_per_domain(per_domain: int, other: int | None) -> int:
-    """The number that `per_domain` or `perDomain` gives. Raises InvalidInput where they disagree."""
+    """The number that `per_domain` or `perDomain` gives. Raises InvalidInput if they disagree."""
     if other is not None and per_domain not in (DEFAULT_PER_DOMAIN, other):
         raise InvalidInput("perDomain", "is another spelling of per_domain", hint="Give one of them")
     return per_domain if other is None else other
@@ -69,8 +69,8 @@ class CatalogEntry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One domain of an answer: entry points first, then resources. A folded one only names its entry points; `more`
-    counts what had no room."""
+    """One domain of an answer: entry points first, then resources. A folded domain only names its entry points. `more`
+    counts the parts that did not fit."""
 
     domain: str
     description: str
@@ -103,7 +103,7 @@ class Cited(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """Knowledge that answers a question: citations, notes about them, and the words of a model where one is used.
+    """Knowledge that answers a question: citations, notes about them, and the text of a model if one is used.
     `more` counts citations that had no room."""
 
     items: Sequence[Cited] = ()
@@ -113,9 +113,9 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CatalogAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `ask`. `is_relevant` is False when nothing is close enough to the question; `hint` says what to do;
-    `cut` says what was left out for the budget; `known` are the citations that answer the question already, `notes`
-    sentences about them, and `text` the words of a model, if one is used."""
+    """The answer of `ask`. `is_relevant` is False if nothing is close enough to the question. `hint` is the next step.
+    `cut` describes the parts that did not fit the budget. `known` are citations that answer the question already,
+    `notes` are sentences about them, and `text` is the answer of a model if one is used."""
 
     handle: str
     sections: Sequence[Section]

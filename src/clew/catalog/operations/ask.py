@@ -94,7 +94,7 @@ class AskOperation:
             return _rendered(repeated, known or Known(), hints)
         seq, generation = await self._trail.log.head(), self._registry.generation
         found = await self._answer(question, exposure, by, reader)
-        # the trail notes what is shown while the answer is rendered
+        # the trail records the shown routes while the answer is rendered
         noting = asyncio.ensure_future(self._exposures.reveal(exposure, self._shown(question, found), by=by))
         await asyncio.sleep(0)
         answer = _rendered(found, known or Known(), hints)

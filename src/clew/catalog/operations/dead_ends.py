@@ -1,7 +1,7 @@
 """Find guidance to routes that do not exist.
 
-Guidance to a domain that is not loaded is no mistake and is simply dropped. A route that a tool's code spells out and
-that its loaded domain does not have is a mistake.
+Guidance to a domain that is not loaded is not a mistake and is simply dropped. A route that a tool's code spells out
+and that its loaded domain does not have is a mistake.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MAX_VALUES = 200
 
 
 class DeadEnd(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that leads to a route which does not exist, and the route of that domain that is spelled most alike."""
+    """A tool with guidance to a missing route, and the most similar route of that domain."""
 
     tool: str
     route: str

@@ -136,14 +136,15 @@ def select(domain: str, segment: Segment) -> Selector:
 
 
 def _weights(config: SearchConfig) -> dict[str, float]:
-    """The trail's weights for the fields of a domain: 0 for one that it does not search, none where defaults hold."""
+    """The trail's weights for the fields of a domain: 0 for a field that it does not search, empty if the defaults
+    apply."""
     named = dict(zip(config.query_by, config.weights, strict=True)) if config.weights else {}
     unsearched = dict.fromkeys((field for field in FIELDS if field not in config.query_by), 0.0)
     return {_TRAIL_FIELDS.get(field, field): weight for field, weight in (named | unsearched).items()}
 
 
 def _terms(text: str) -> set[int]:
-    """The stems of a text's words, as the trail's search knows them; stop words count only where there is no other."""
+    """The stems of a text's words, as the trail's search knows them; stop words count only if there are no others."""
     words = split_text(text)
     parts = [part for part in words.parts if part not in STOP] or words.parts
     return {term_id(part, 0) for part in (*parts, *words.compounds)}

@@ -113,7 +113,7 @@ class GetOperation:
             raise Refused("NOT_FOUND", self._not_found(route, turn.by))
         self._require_scopes(route, routed.scopes, turn.by)
         if routed.tool.effects.destroys and not turn.by.may("delete"):
-            raise Refused("ACCESS_DENIED", f"{route} destroys something, which needs the role curator")
+            raise Refused("ACCESS_DENIED", f"{route} can destroy data, so it needs the role curator")
         self._require_revealed(route, turn)
         data = await self._execute(routed, _checked(routed.tool, turn.params), turn)
         guidance = await self._allowed(data.guidance, routed.text, turn)
@@ -154,7 +154,7 @@ class GetOperation:
         if str(route) in brought.routes:
             return
         if waiting := brought.tell_waiting(str(route)):
-            raise Refused("NOT_REVEALED", f"{route} {waiting}: until then it is closed")
+            raise Refused("NOT_REVEALED", f"{route} {waiting}; until then it cannot be used")
         raise Refused("NOT_REVEALED", f"{route} was not shown to you yet. {self._how_to_reveal(route, turn.by)}")
 
     def _how_to_reveal(self, route: CatalogRoute, by: Principal) -> str:
@@ -173,10 +173,10 @@ class GetOperation:
     async def _read(self, route: CatalogRoute, turn: _Turn) -> GuidedContent:
         if not await self._lookup.can_see(route, by=turn.reader):
             if waiting := self._registry.tell_waiting(route.domain):
-                raise Refused("NOT_FOUND", f"there is no {route} yet: {waiting}")
+                raise Refused("NOT_FOUND", f"{route} is not available yet: {waiting}")
             close = await self._lookup.suggest(route, by=turn.reader)
             further = f"Did you mean {' or '.join(close)}?" if close else "`ask` shows what exists"
-            raise Refused("NOT_FOUND", f"there is no {route} for you. {further}")
+            raise Refused("NOT_FOUND", f"{route} does not exist, or you may not see it. {further}")
         self._require_revealed(route, turn)
         if turn.params:
             given = inline(", ".join(map(str, turn.params)), 200)

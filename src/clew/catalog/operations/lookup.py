@@ -92,7 +92,7 @@ class Lookup:
         return found
 
     async def _with_parts(self, route: CatalogRoute, by: Principal) -> FullResource:
-        """A resource, then what stands below it in its document, in the order of the document."""
+        """A resource, then the resources below it in its document, in the order of the document."""
         found = await self._get(route, by)
         whole, tag = _whole(found), next((tag for tag in found.tags if tag.startswith(DOCUMENT)), None)
         document = await find_document(self._trail, tag, by=by) if tag is not None else None

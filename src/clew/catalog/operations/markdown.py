@@ -43,7 +43,7 @@ def describe_params(schema: Mapping[str, Any]) -> str:
 
 
 def _brief(name: str, limit: int = 60) -> str:
-    return _inlined(name[: limit * 8], limit)  # what is after that does not matter, and need not be remembered
+    return _inlined(name[: limit * 8], limit)  # the rest is cut, and need not be cached
 
 
 def _type_of(schema: Any) -> str:
@@ -151,7 +151,7 @@ def _filled(params: Mapping[str, Any] | None) -> str:
 
 
 def _escape(character: str) -> str:
-    """A character of a string, as JSON escapes it where that is needed."""
+    """A character of a string, escaped as in JSON if needed."""
     if character not in _OPENING and not is_unseen(character):
         return character
     code = character.encode("utf-16-be").hex()

@@ -116,7 +116,7 @@ def fence(text: str, about: str, *, limit: int | None = None, language: str = "t
 
 def open_bar(text: str) -> str:
     """The bar of the fence that a text leaves open at its end, or nothing."""
-    from markdown_it import MarkdownIt  # only what is cut pays for the import
+    from markdown_it import MarkdownIt  # imported only if a text is cut
 
     blocks = MarkdownIt("commonmark")
     blocks.core.ruler.enableOnly(["normalize", "block"])

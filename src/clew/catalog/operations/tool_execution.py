@@ -80,7 +80,7 @@ def _explain(route: str, error: BaseException) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """The message of an error; empty where `str` fails."""
+    """The message of an error; empty if `str` fails."""
     try:
         return str(error)
     except Exception:  # the error class is foreign code, too
@@ -88,7 +88,7 @@ def text_of(error: BaseException) -> str:
 
 
 def cut(data: GuidedContent, limit: int) -> GuidedContent:
-    """The content up to a number of characters, saying so where it has more. A fence that the cut leaves open is
+    """The content up to a number of characters, with a note if it has more. A fence that the cut leaves open is
     closed, so that nothing which follows can end it."""
     size = len(data.content)
     if size <= limit:

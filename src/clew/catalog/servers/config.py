@@ -28,7 +28,7 @@ MAX_FILE = 4_000_000
 MAX_SERVERS = 200
 MAX_SECONDS = 86_400.0
 
-WHERE = "`clew config check` tells where it is"
+WHERE = "`clew config check` shows where it is"
 
 Transport = Literal["http", "stdio"]
 

@@ -23,7 +23,7 @@ _COMMENT = lazy_pattern(r'("(?:\\.|[^"\\])*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
 _LAST_COMMA = lazy_pattern(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])', re.DOTALL)
 _INPUT = lazy_pattern(r"\$\{input:([\w.-]+)\}")
 _KEYS = ("mcpServers", "servers", "context_servers")
-"""Where servers stand in the files of most clients, of VS Code and of Zed."""
+"""The keys of servers in the files of most clients, of VS Code and of Zed."""
 
 
 class Imported(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ def project_files(folder: Path) -> list[Path]:
 
 
 def user_files(home: Path) -> list[Path]:
-    """Where other clients keep the servers of their user."""
+    """The files in which other clients keep the servers of their user."""
     names = (
         ".claude.json",
         ".config/Claude/claude_desktop_config.json",
@@ -123,7 +123,7 @@ def _decode(path: Path) -> Any:
                 plain = _COMMENT.sub(lambda found: found.group(1) or " ", text)
                 return msgspec.json.decode(_LAST_COMMA.sub(lambda found: found.group(1) or "", plain).encode())
     except FileNotFoundError:
-        raise ConfigError("is not there") from None
+        raise ConfigError("does not exist") from None
     except UnicodeDecodeError:
         raise ConfigError("is not text in UTF-8") from None
     except OSError as error:
@@ -155,7 +155,7 @@ def _decode_yaml(text: str) -> Any:
 def _entries(given: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     """The name and entry of each server, converted to Clew's format as far as possible. Raises ConfigError."""
     if not isinstance(given, dict):
-        raise ConfigError("does not hold an object")
+        raise ConfigError("is not an object")
     for key in _KEYS:
         yield from ((name, _common(entry)) for name, entry in _objects(given, key))
     yield from ((name, _common(entry)) for name, entry in _objects(given.get("mcp"), "servers"))

@@ -55,9 +55,10 @@ class Relevant(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ServerRegistry:
-    """Made by `open_registry`. `by` writes the entries to the trail, and searches where a caller gives no principal;
-    `on_update` is awaited with the id of a server after its entries changed; `allows` says whether the user has agreed
-    to a server; otherwise the server is neither started nor contacted."""
+    """The foreign servers of a folder with their entries. Made by `open_registry`. The principal `by` writes the
+    entries to the trail, and searches if a caller gives no principal. `on_update` is awaited with the id of a server
+    after its entries changed. `allows` says whether the user has agreed to a server. Other servers are neither started
+    nor contacted."""
 
     def __init__(
         self,
@@ -308,8 +309,8 @@ class Servers:
         self._registry = registry
 
     async def add(self, config: McpServerConfig, *, look: bool = True) -> ServerConnection:
-        """Add a server and, by default, read its lists; its current entries count as approved. Raises AlreadyExists,
-        and ServerError or ConfigError if the lists cannot be read; the server is then not added.
+        """Add a server and, by default, read its lists. Its current entries count as approved. Raises AlreadyExists,
+        and ServerError or ConfigError if the lists cannot be read. The server is then not added.
         """
         await self._registry._take(config)
         if look and config.enabled:

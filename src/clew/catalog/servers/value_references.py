@@ -36,7 +36,7 @@ Value = str | FromEnv | FromSecret
 
 
 def parse_value(given: Any, place: str) -> Value:
-    """Raises ConfigError for what is neither text nor a reference."""
+    """Raises ConfigError for a value that is neither text nor a reference."""
     if isinstance(given, str):
         return given
     if isinstance(given, dict) and len(given) == 1:
@@ -47,7 +47,7 @@ def parse_value(given: Any, place: str) -> Value:
 
 
 def written_value(value: Value) -> Any:
-    """A value as it stands in a file."""
+    """A value as written in the file."""
     match value:
         case FromEnv(name):
             return {"$env": name}

@@ -73,7 +73,7 @@ class FolderDefinitions:
         return before != self.withheld
 
     def withhold(self, skill: Skill) -> str:
-        """Why a skill may not be loaded; empty where it may."""
+        """Why a skill may not be loaded; empty if it may."""
         return self.withheld.get(skill.name, "")
 
     def agent(self, name: str) -> AgentSpec:
@@ -151,7 +151,7 @@ class FolderDefinitions:
 
 
 def _skill_at(path: PurePosixPath) -> str:
-    """The name of the skill that a file at this path would define; empty if it is no skill file."""
+    """The name of the skill that a file at this path would define; empty if it is not a skill file."""
     if path.name in SKILL_FILES:
         return path.parent.name
     return path.stem if path.parent.name == "skills" else ""

@@ -102,4 +102,4 @@ def _loading_tools(desk: SkillTools) -> tuple[Tool, ...]:
 
 def _check_one(skill: str, toolset: str) -> None:
     if bool(skill) == bool(toolset):
-        raise InvalidInput("skill", "or toolset is needed, one of them", hint='For example {"skill": "release-notes"}')
+        raise InvalidInput("skill", "or toolset is needed, but not both", hint='For example {"skill": "release-notes"}')

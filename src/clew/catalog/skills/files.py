@@ -113,7 +113,7 @@ def _serve(root: Root, skill: Skill) -> ServedSkill | None:
         real = root.resolve(skill.path)
         raw = root.read(real, MAX_BYTES)
         bundle = _bundle(root, skill, real)
-        hashed = hash_files(root, bundle, {real: raw})  # what is served is what makes up the digest
+        hashed = hash_files(root, bundle, {real: raw})  # the served bytes are the hashed bytes
         digest = digest_hashed(bundle, hashed) if skill.folder else hashed[0].sha256.hex()
         meta = _plain(read_document(raw, skill.path).meta)
         is_small = len(hashed) <= MAX_FILES and sum(each.size for each in hashed) <= MAX_TOTAL

@@ -103,7 +103,7 @@ class LoadedSkills:
         return self.cost(self.state(exposure))
 
     def tell(self, exposure: Exposure) -> str:
-        """Which skills are loaded, in a sentence; empty where none is."""
+        """Which skills are loaded, in a sentence; empty if none is."""
         state = self.state(exposure)
         names = state.discovered_skills
         if not names:

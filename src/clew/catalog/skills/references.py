@@ -39,7 +39,7 @@ class OwnReferences:
     def read(self, skill: Skill, reference: SkillLink) -> str:
         """Return the text of a reference. It must be part of the skill's digest, because consent covers nothing else.
 
-        Raises ValidationError for a skill without a folder, for a file that is outside of the folder, is no markdown,
+        Raises ValidationError for a skill without a folder, for a file that is outside of the folder, is not markdown,
         or changed since the user agreed to the skill, and FormatError for a file that cannot be read.
         """
         if not skill.folder:
@@ -55,7 +55,7 @@ class OwnReferences:
 
     def read_file(self, skill: Skill, path: str) -> str:
         """Return the text of a script or an asset, by its path in the skill's folder. Raises ValidationError if it
-        changed since the user agreed to the skill, and FormatError if it cannot be read or is no text."""
+        changed since the user agreed to the skill, and FormatError if it cannot be read or is not text."""
         root = Root(os.fspath(self._root))
         return self._read(root, skill, root.resolve(f"{skill.folder}/{path}"), f"the file {path!r}")
 
@@ -63,7 +63,7 @@ class OwnReferences:
         raw = root.read(real, MAX_BYTES)
         if self._members(skill).get(real) != hashlib.sha256(raw).digest():
             self._known.pop(skill.name, None)
-            message = f"{shown} is no part of skill {skill.name} as the user agreed to it"
+            message = f"{shown} is not part of skill {skill.name} as the user agreed to it"
             raise ValidationError(message, hint="Read it again, or look at the folder of the skill")
         try:
             return raw.decode("utf-8-sig")

@@ -1,4 +1,4 @@
-"""Skills, and what loading did, as text for a model."""
+"""Skills, and the results of loading them, as text for a model."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def show_list(skills: Sequence[Skill], here: Sequence[str], withhold: Withhold) 
     offered = [each for each in free if each.tier != ONLY_BY_NAME]
     by_name = [each.name for each in free if each.tier == ONLY_BY_NAME]
     parts += [f"{len(offered):,} skills can be loaded:\n\n{build_catalogue(offered)}"] if offered else []
-    parts += [f"To be loaded only where the user names them: {_names(by_name)}."] if by_name else []
+    parts += [f"To be loaded only if the user names them: {_names(by_name)}."] if by_name else []
     bringing = [f"{each.name} ({', '.join(each.toolsets)})" for each in free if each.toolsets]
     parts += [f"With toolsets: {_names(bringing)}."] if bringing else []
     for reason in dict.fromkeys(withheld.values()):

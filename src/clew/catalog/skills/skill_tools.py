@@ -72,7 +72,7 @@ class SkillTools:
 
     async def load_skill(self, name: str, by: Principal, handle: str) -> GuidedContent:
         """Load a skill, and with it those that the caller starts with and does not have yet. Raises ValidationError
-        where there is none, or the caller may not load it."""
+        if there is none, or the caller may not load it."""
         session = self.loaded.session(by, handle)
         terms = session.terms
         first = [each for each in first_skills(terms, await session.exposure()) if each != name]
@@ -106,7 +106,7 @@ class SkillTools:
         return GuidedContent(content="\n\n".join(filter(None, parts)), guidance=(step,))
 
     async def unload(self, skill: str, toolset: str, by: Principal, handle: str) -> GuidedContent:
-        """Unload a skill or a toolset. What other loaded skills bring stays. Raises ValidationError."""
+        """Unload a skill or a toolset. Tools of other loaded skills stay. Raises ValidationError."""
         session = self.loaded.session(by, handle)
         if skill:
             done = await session.unload_skill(skill, by=UNLOAD)
@@ -123,8 +123,8 @@ class SkillTools:
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
 
     async def reference(self, name: str, wanted: str, by: Principal) -> GuidedContent:
-        """The text of a reference, a script or an asset as it is now. Raises ValidationError, also where the skill has
-        changed since the user agreed to it, and FormatError where it cannot be read."""
+        """The text of a reference, a script or an asset as it is now. Raises ValidationError, also if the skill has
+        changed since the user agreed to it, and FormatError if it cannot be read."""
         await self.loaded.definitions.refresh()
         terms = self.loaded.terms(by)
         check_skill(terms, name)

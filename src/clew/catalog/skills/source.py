@@ -77,7 +77,7 @@ class SkillSource:
         try:
             text = await asyncio.to_thread(self._references.read, skill, reference)
         except (FormatError, ValidationError):
-            text = ""  # it is still found by what the skill says of it
+            text = ""  # it is still found by the skill's description of it
         return _content(id, reference_document(skill, reference, id, text))
 
 

@@ -26,7 +26,7 @@ SKILL, AGENT = "skill", "agent"
 
 class DefinitionRoot(msgspec.Struct, frozen=True, kw_only=True):
     """The place of definitions: only the folder `.clew`, or also the files of other agents in its project. `skills` is
-    the folder of own skills below the root where it is another than the usual one, `root_rules` the rules of the
+    the folder of own skills below the root if it is not the usual one, `root_rules` the rules of the
     root."""
 
     root: Path
@@ -54,7 +54,7 @@ class DefinitionRoot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_definition_root(config: Config) -> DefinitionRoot:
-    """Return the place of a configuration's definitions. A folder with another name than `.clew` is no part of a
+    """Return the place of a configuration's definitions. A folder with another name than `.clew` is not part of a
     project."""
     folder = config.folder.absolute()
     chosen = posixpath.normpath(config.skills.root)
@@ -67,13 +67,13 @@ def find_definition_root(config: Config) -> DefinitionRoot:
 
 
 def skills_folder(config: Config) -> Path:
-    """The folder of own skills, where `clew skills` writes."""
+    """The folder of own skills, to which `clew skills` writes."""
     source = find_definition_root(config)
     return source.root / source.skills if source.skills else config.folder / "skills"
 
 
 def definers_at(place: Path) -> DefinitionRoot:
-    """Those of a folder that is named: a project, or a folder that holds `agents`, `toolsets` and the like itself."""
+    """The definitions of a named folder: a project, or a folder that holds `agents`, `toolsets` and the like itself."""
     is_team = any((place / name).is_dir() for name in ("agents", "toolsets", "tools"))
     return DefinitionRoot(root=place, is_repository=(place / FOLDER).is_dir() or not is_team)
 

@@ -150,7 +150,7 @@ class DriveSource:
         return answer.body
 
     def _refusal(self, file: _DriveFile) -> str | None:
-        """Why a file is left out, if it is."""
+        """The reason why a file is left out; None if it is read."""
         if file.mime_type in _EXPORTS:
             return None
         if not _TEXT.fullmatch(file.mime_type):

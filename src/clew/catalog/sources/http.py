@@ -51,9 +51,9 @@ class HttpSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     base_url: str = ""
     allow: tuple[str, ...] = ()
     timeout_seconds: float = 30.0
-    """For one attempt."""
+    """Seconds for one attempt."""
     deadline_seconds: float = 120.0
-    """For one answer, with all attempts and the waiting between them."""
+    """Seconds for one answer, with all attempts and the pauses between them."""
     attempts: int = 6
     max_bytes: int = 20_000_000
 
@@ -73,13 +73,13 @@ class HttpAnswer(msgspec.Struct, frozen=True, kw_only=True):
             return msgspec.json.decode(self.body, type=kind)
         except msgspec.ValidationError as error:
             wrong = in_plain_words(error, kind, "it")
-            raise SourceError(self.source, f"{self.path} answered JSON of another shape: {wrong}") from None
+            raise SourceError(self.source, f"{self.path} answered with JSON of unexpected form: {wrong}") from None
         except (msgspec.DecodeError, RecursionError):
-            raise SourceError(self.source, f"{self.path} answered something that is not whole JSON") from None
+            raise SourceError(self.source, f"{self.path} answered with incomplete or invalid JSON") from None
 
 
 class HttpReader:
-    """Reads one API. Neither its errors nor its repr ever hold the token, even where the server repeats it."""
+    """Reads one API. Neither its errors nor its repr ever hold the token, even if the server repeats it."""
 
     def __init__(
         self,
@@ -163,7 +163,9 @@ class HttpReader:
                 raise self._given_up(reply, shown, wait)
             await self._sleep(wait)
             remaining -= wait
-        raise SourceError(self._api.source, "may not be asked even once", hint="Set `attempts` to 1 or more")
+        raise SourceError(
+            self._api.source, "has `attempts` below 1, so no request is sent", hint="Set `attempts` to 1 or more"
+        )
 
     def _opened(self) -> SourceClient:
         if self._client is None:
@@ -257,7 +259,7 @@ def _check_base(source: str, url: str) -> str:
     except DeliveryRefused as error:
         raise ConfigError(f"{source}: base_url: {error.message.rpartition(': ')[2]}") from None
     if "?" in target.path or "#" in url:
-        raise ConfigError(f"{source}: base_url: a query has no place in it")
+        raise ConfigError(f"{source}: base_url: must not have a query")
     return url.rstrip("/")
 
 

@@ -32,7 +32,7 @@ class SourceResponse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SourceClient:
-    """Sends requests of one source. Proxies are not used, so that the address that was checked is the one reached."""
+    """Sends the requests of one source. It uses no proxies, so a request reaches the address that was checked."""
 
     def __init__(
         self, source: str, *, allow: Sequence[Network], timeout: float, max_bytes: int, resolve: Resolve
@@ -102,7 +102,8 @@ class SourceClient:
         # A packed body could unpack to any size; we asked for a plain one.
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
             raise SourceError(
-                self._source, f"{shown_path(target.path)} sent a packed answer although a plain one was asked for"
+                self._source,
+                f"{shown_path(target.path)} sent a compressed answer, but asked for was an uncompressed one",
             )
         body = bytearray()
         async for chunk in response.aiter_raw():

@@ -38,7 +38,7 @@ class LocalSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
     def __post_init__(self) -> None:
         if "\0" in self.root:
-            raise ConfigError("local: root: no folder can be named so")
+            raise ConfigError("local: root: not a valid name of a folder")
 
 
 class LocalSource:
@@ -210,7 +210,7 @@ class LocalSource:
         return None
 
     def _about_link(self, place: str) -> str:
-        """Why a link is left out."""
+        """The reason why a link is left out."""
         try:
             target = Path(os.path.realpath(place, strict=True))
         except OSError:

@@ -127,7 +127,7 @@ class QaseSource:
             msgspec.convert(entity, _QaseEntity)
         except msgspec.ValidationError as error:
             wrong = in_plain_words(error, _QaseEntity, "it")
-            raise SourceError(self.id, f"gave an entry of another shape: {wrong}") from None
+            raise SourceError(self.id, f"sent an entry of unexpected form: {wrong}") from None
         return entity
 
     def _document(self, entity: dict[str, Any], version: str) -> RawDocument:

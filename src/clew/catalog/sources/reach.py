@@ -42,7 +42,7 @@ def place_of(kind: str, options: Mapping[str, Any], project: Path) -> str:
 
 def _hosts(kind: str, options: Mapping[str, str]) -> Iterator[str]:
     if kind == "warehouse" and _dialect(options.get("url", "")) not in ("", "sqlite"):
-        own = "" if options.get("password") else ", with your PGPASSWORD where it is set"
+        own = "" if options.get("password") else ", with your PGPASSWORD if it is set"
         yield f"connects to the database {shown_url(options['url'])}{own}"
     if kind in _APIS and (target := _other_host(_APIS[kind], options.get("base_url", ""))) is not None:
         yield f"contacts {target.scheme}://{target.authority} in place of {parse_target(_APIS[kind].base_url).host}"
@@ -57,12 +57,12 @@ def _files(kind: str, options: Mapping[str, str], project: Path) -> Iterator[str
 def _secrets(options: Mapping[str, str]) -> Iterator[str]:
     for option in SECRET_OPTIONS:
         if name := options.get(option):
-            # what stands there may be the secret itself, written where its name belongs
+            # the value may be the secret itself, written where its name belongs
             yield f"sends the variable or secret {MASK if is_secret('', name) else name} as its {option}"
 
 
 def _other_host(api: Api, base_url: str) -> WebhookTarget | None:
-    """Where an API is, if not in its usual place."""
+    """The address of an API if it is not the usual one."""
     try:
         target = parse_target(base_url)
     except DeliveryRefused:

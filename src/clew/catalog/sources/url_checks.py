@@ -19,18 +19,18 @@ def parse_url(source: str, url: str) -> WebhookTarget:
     try:
         target = parse_target(place)
     except DeliveryRefused:
-        raise SourceError(source, "was led to a URL that is malformed or not of http") from None
+        raise SourceError(source, "was redirected to a URL that is malformed or not http") from None
     if len(query) > MAX_QUERY or not (query.isascii() and query.isprintable()):
-        raise SourceError(source, f"{shown_path(target.path)} was given a query that no URL can hold")
+        raise SourceError(source, f"{shown_path(target.path)} has a query that a URL cannot hold")
     return msgspec.structs.replace(target, path=target.path + mark + query)
 
 
 def join_url(source: str, url: str, location: str) -> str:
-    """Where a redirect from a URL leads. Raises SourceError."""
+    """The URL that a redirect from another URL leads to. Raises SourceError."""
     try:
         return urljoin(url, location)
     except ValueError:
-        raise SourceError(source, "was led to a URL that is malformed or not of http") from None
+        raise SourceError(source, "was redirected to a URL that is malformed or not http") from None
 
 
 def is_same_place(one: WebhookTarget, other: WebhookTarget) -> bool:
@@ -42,5 +42,5 @@ def is_same_place(one: WebhookTarget, other: WebhookTarget) -> bool:
 
 
 def shown_path(path: str) -> str:
-    """A path as errors show it: without its query, where secrets may be."""
+    """A path as errors show it: without its query, which may hold secrets."""
     return path.partition("?")[0][:200]

@@ -47,8 +47,8 @@ class WarehouseSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknow
 
 
 class WarehouseSource:
-    """A table's id is `schema.table`; its version changes with its columns and its comments. A relative path in an
-    SQLite URL starts at `base`. Listing queries the database once for all tables; fetching returns the results of the
+    """A table's id is `schema.table`. Its version changes with its columns and its comments. A relative path in an
+    SQLite URL starts at `base`. Listing queries the database once for all tables. Fetching returns the results of the
     last listing.
     """
 
@@ -147,7 +147,7 @@ class WarehouseSource:
 
 
 RedshiftSource = WarehouseSource
-"""The same source under the name that it has where the warehouse is Redshift."""
+"""This source under the name that it has if the warehouse is Redshift."""
 
 
 def dialect_of(url: str) -> str:

@@ -82,9 +82,9 @@ def _way_out(cause: BaseException | None, module: str, project: Path | None) -> 
     if not isinstance(cause, ModuleNotFoundError) or not cause.name:
         return "Correct it, or take it out of catalog.domains"
     if cause.name != first:
-        return f"Install what has {plain(cause.name, 100)} where Clew is installed"
+        return f"Install the package with {plain(cause.name, 100)} in Clew's environment"
     places = (project, project / "src") if project is not None else ()
     for place in places:
         if (place / f"{first}.py").is_file() or (place / first).is_dir():
             return f"It lies in {place}, where Python does not look: start Clew with PYTHONPATH={place}"
-    return "Install its package where Clew is installed, or name its folder in PYTHONPATH"
+    return "Install its package in Clew's environment, or name its folder in PYTHONPATH"

@@ -53,7 +53,7 @@ _log = logging.getLogger(__name__)
 
 
 class Workspace:
-    """A catalog and what fills it. Made by `open_workspace`, closed by its owner."""
+    """A catalog with the domains, sources and servers that fill it. Made by `open_workspace`, closed by its owner."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Workspace:
         """The skills, agents and rules that the folder defines."""
         self.loaded_skills: LoadedSkills | None = None
         self.skill_search: SkillSearch | None = None
-        """Finds skills by a need, where there are any."""
+        """Finds skills by a need, if there are any."""
         self._goes_first = goes_first
         """Awaited before local sources are read again."""
         self._tables = tables
@@ -112,7 +112,7 @@ class Workspace:
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
         """The object that refreshes the sources of all domains."""
         domains = self.catalog.registry.all_domains()
-        # what a module would bring is not known before it is imported
+        # the domains of a module are not known before it is imported
         is_whole = not self.waiting.domains and not self.waiting.failed
         spared = self.waiting.spared | self.problems.keys() if is_whole else None
         return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
@@ -170,7 +170,7 @@ class Workspace:
         return problems
 
     async def notice_consent(self) -> None:
-        """Load what the user has agreed to since the start, without a restart."""
+        """Load the parts that the user has agreed to since the start, without a restart."""
         async with self._noticing:
             if self.definitions.notice_consent():
                 self._looked = -LOOK_SECONDS

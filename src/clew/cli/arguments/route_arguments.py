@@ -16,8 +16,9 @@ _LIST_ONLY = frozenset(("array", "null"))
 
 
 def read_arguments(route: str, typed: Mapping[str, Sequence[str]], registry: DomainRegistry) -> dict[str, Any]:
-    """The value of each parameter, by the schema of the route's tool. For a list parameter each text is one item,
-    unless there is a single text that is itself a list. Raises InvalidInput if any other parameter is repeated."""
+    """The value of each parameter, by the schema of the route's tool. A parameter that takes a list may be repeated:
+    each text is one item, but a single text may also be the whole list. Raises InvalidInput if another parameter is
+    repeated."""
     properties = _properties(registry, route) if typed else {}
     return {key: _argument(route, key, texts, properties.get(key)) for key, texts in typed.items()}
 
@@ -38,7 +39,7 @@ def _argument(route: str, key: str, texts: Sequence[str], schema: Any) -> Any:
     types = _allowed(schema)
     if len(texts) > 1 and "array" not in types:
         hint = "Only a parameter that takes a list may be repeated; another route of the same tool may follow instead"
-        raise InvalidInput(key, f"is there {len(texts)} times for {route}", hint=hint)
+        raise InvalidInput(key, f"is given {len(texts)} times for {route}", hint=hint)
     if len(texts) == 1:
         value = _value(texts[0], types)
         if not types or not types <= _LIST_ONLY or value is None or isinstance(value, list):
@@ -52,7 +53,7 @@ def _alternatives(schema: Any) -> list[Any]:
 
 
 def _allowed(schema: Any) -> set[str]:
-    """The types that a schema allows; none where it says nothing."""
+    """The types that a schema allows; empty if it does not restrict them."""
     if not isinstance(schema, dict):
         return set()
     named = schema.get("type", ())

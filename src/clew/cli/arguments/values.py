@@ -107,7 +107,7 @@ def reading_content() -> Iterator[None]:
 
 
 def parse_json(raw: bytes, kind: Any, place: str) -> Any:
-    """JSON of a given type. Raises InvalidInput that says where it is wrong, and what was expected."""
+    """JSON of a given type. Raises InvalidInput with the place of the error and the expected form."""
     try:
         return msgspec.json.decode(raw, type=kind)
     except msgspec.ValidationError as error:
@@ -136,7 +136,7 @@ def _mistake(raw: bytes) -> str:
 
 
 def _misfit(error: msgspec.ValidationError, kind: Any, place: str) -> InvalidInput:
-    """The same message as in the other interfaces, with the origin of the JSON."""
+    """Return the error with the message of the other interfaces and the origin of the JSON."""
     found = in_plain_words(error, kind, "")
     where = f"{place}, {found.field}" if found.field else place
     return InvalidInput(where, found.reason, hint=found.hint or ("" if found.field else _example(kind)))

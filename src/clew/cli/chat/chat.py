@@ -83,7 +83,7 @@ async def chat(
         clew chat --list
         clew chat --session 4f1c22ab
     """
-    logging.getLogger("clew.agents").setLevel(logging.ERROR)  # what goes wrong is part of the conversation
+    logging.getLogger("clew.agents").setLevel(logging.ERROR)  # errors are part of the conversation
     options = ChatOptions(
         agent=agent or "", session=session, allow=allow, adapters=adapter, script=script, last=last, json=json
     )
@@ -104,7 +104,7 @@ async def chat(
 
 def _check(message: Sequence[str], options: ChatOptions, *, listed: bool) -> None:
     if listed and (message or options.session):
-        raise InvalidInput("--list", "leaves no room for a message or a session")
+        raise InvalidInput("--list", "cannot be combined with a message or a session")
     if not 0 <= options.last <= 200:
         raise InvalidInput("--last", "must be from 0 to 200")
     if message:
@@ -199,7 +199,7 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
 
 
 async def _take_up(talk: Chat, agent: Agent, options: ChatOptions, *, is_long: bool) -> None:
-    """Show where a session was left, and wait for answers that are still to come."""
+    """Show the last turns of a session, and wait for pending answers."""
     if is_long and can_ask() and not options.json:
         note(f"Talking to {options.agent}. {GREETING}", dim=True)
     if talk.session is None:

@@ -8,7 +8,7 @@ from enum import Enum
 from clew.access import Principal
 from clew.cli.commands.session import print_sessions
 from clew.cli.terminal.output import note, one_line
-from clew.errors import InvalidInput, NotFound
+from clew.errors import InvalidInput
 from clew.team.sessions.session import Session, label
 from clew.team.sessions.session_manager import SessionManager
 from clew.team.team import Team
@@ -99,5 +99,5 @@ async def _find(manager: SessionManager, name: str, current: str | None, by: Pri
     if name:
         return await manager.find(name, by=by)
     if current is None:
-        raise NotFound("session", "named", hint=_SESSION_USAGE)
+        raise InvalidInput("/session", "needs the name of a session", hint=_SESSION_USAGE)
     return current

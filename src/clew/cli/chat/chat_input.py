@@ -1,4 +1,4 @@
-"""The input of a chat: lines with history where the terminal has readline, and pasted text as one message."""
+"""The input of a chat: lines with history if the terminal has readline, and pasted text as one message."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ReadLine = Callable[[str], str | None]
 
 
 class Lines:
-    """Reads lines beside the loop, so that work goes on while a person thinks. Only one read runs at a time. The result
+    """Reads lines in a thread, so that work continues while a person types. Only one read runs at a time. The result
     of an abandoned read goes to the next caller of `read`."""
 
     def __init__(self, read_line: ReadLine) -> None:
@@ -82,7 +82,7 @@ def _read_typed(prompt: str) -> str | None:
 
 
 def _has_more() -> bool:
-    """Whether the next line is there already."""
+    """Whether the next line can be read without waiting."""
     try:
         return bool(select.select([sys.stdin], [], [], PASTE_SECONDS)[0])
     except (OSError, ValueError):  # not something that can be waited for, as on Windows

@@ -45,7 +45,7 @@ class Display(Protocol):
 
 
 class JsonLines:
-    """One JSON object a step, on one line, at once."""
+    """Print one JSON object for each step, on one line, at once."""
 
     def show(self, step: Step) -> None:
         sys.stdout.write(clean_json(msgspec.json.encode(step).decode()) + "\n")
@@ -167,7 +167,7 @@ def show_turns(turns: Sequence[SessionTurn]) -> None:
 
 
 def shortened(value: Any, limit: int = SHOWN) -> str:
-    """A value on one line, cut to what fits."""
+    """A value on one line, cut to the width."""
     text = one_line(clean(value if isinstance(value, str) else _json(value)))
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
 

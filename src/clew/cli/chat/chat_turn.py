@@ -209,7 +209,7 @@ def _is_among(tool: str, patterns: Sequence[str]) -> bool:
 
 
 def _choice(typed: str, choices: Sequence[str]) -> Choice | None:
-    """The one choice that begins with what was typed."""
+    """The only choice that begins with the typed text; None if there are several or none."""
     word = typed.strip().lower()
     found = [choice for choice in choices if word and choice.startswith(word)]
     chosen: Choice | None = found[0] if len(found) == 1 else None  # type: ignore[assignment]  # of CHOICES

@@ -27,8 +27,8 @@ _MANY_BREAKS = re.compile(r"\n(?:[ \t]*\n){3,}")
 
 
 def describe_question(step: PermissionAsked) -> str:
-    """The text of the question: the tool's arguments, unmasked and in full; the reason; and the patterns that a lasting
-    yes would store."""
+    """The text of the question. It has the tool's arguments, unmasked and in full, the reason, and the patterns that a
+    lasting permission would store."""
     lines = [
         f"{paint('?', YELLOW, sys.stderr)} May it {_deed(step)}?",
         f"  {one_line(step.tool)}",
@@ -61,7 +61,8 @@ def _lasting(pattern: str) -> str:
 
 
 def _given(value: Any) -> Iterator[str]:
-    """Each argument by its name; of one with several lines each behind a bar, so that none looks like anything else."""
+    """The lines of the arguments, each argument by its name. Each line of a text with several lines has a bar before
+    it, so that it cannot look like another argument."""
     if not isinstance(value, dict):
         yield from [] if value is None else _lines(value)
         return

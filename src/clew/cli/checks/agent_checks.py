@@ -21,7 +21,7 @@ NAMED = 5
 
 
 async def check_agents(config: Config) -> AsyncIterator[CheckFinding]:
-    """The default model, then the agents and the permissions of a trail that is there."""
+    """Check the default model, then the agents and the permissions of an existing trail."""
     yield await check_models(config)
     file = trail_file(config)
     if file is not None and not file.exists():
@@ -67,7 +67,7 @@ async def _check_roll(app: App) -> CheckFinding:
     found = await AgentStatuses(app.trail, flow, app.clock, open_models(app.config)).call(by=app.me)
     broken = [each.agent_id for each in found if each.circuit != "closed" or each.dead]
     if broken:
-        return remark("agents", f"not well: {', '.join(broken)}", "`clew agents` and `clew dlq ls` tell more")
+        return remark("agents", f"not well: {', '.join(broken)}", "`clew agents` and `clew dlq ls` show the details")
     return ok("agents", count(len(found), "agent") if found else "none yet; the first `clew chat` brings some")
 
 

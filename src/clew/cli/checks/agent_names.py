@@ -23,7 +23,7 @@ _ELSEWHERE = (
     *("Task", "Agent", "TodoWrite", "TodoRead", "WebSearch", "NotebookEdit", "NotebookRead", "ExitPlanMode"),
     *("AskUserQuestion", "Skill", "BashOutput", "KillShell", "SlashCommand", "LSP", "Question", "CodeSearch"),
 )
-"""Tools of other programs that have no equivalent in Clew. Naming them is no mistake."""
+"""Tools of other programs that have no equivalent in Clew. Naming them is not a mistake."""
 
 
 async def check_agent_names(manifest: Manifest, root: Path, here: Here) -> list[Problem]:
@@ -58,7 +58,7 @@ async def _on_trail(here: Here) -> set[str]:
             flow = (await open_conversations(app.trail, app.clock, by=app.me)).flow
             page = await app.trail.records.list(Selector(schema_name=flow.tool), by=app.me, limit=_MAX_KNOWN)
             return {str(each.context.get("name")) for each in page.items}
-    except ClewError:  # what is wrong with the trail is for other commands to tell
+    except ClewError:  # other checks report problems of the trail
         return set()
 
 

@@ -28,7 +28,7 @@ TRUST = "Look at it and agree: clew trust"
 
 
 async def check_catalog(config: Config) -> AsyncIterator[CheckFinding]:
-    """Domains, sources and servers: what is wrong with each, or how many there are."""
+    """Check domains, sources and servers: the problems of each, or their number."""
     # the catalog takes as long to load as the rest of a short command
     from clew.catalog.consent.consent import FolderConsent, project_of
 
@@ -180,7 +180,7 @@ def check_trust(config: Config) -> Iterator[CheckFinding]:
 
     try:
         wishes = read_wishes(config)
-    except ConfigError:  # told before, with what it is about
+    except ConfigError:  # reported by an earlier check, with its subject
         return
     try:
         trust = Trust.open()

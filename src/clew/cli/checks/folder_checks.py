@@ -179,7 +179,7 @@ def check_port(config: Config) -> Iterator[CheckFinding]:
 
 
 async def check_trail(config: Config) -> AsyncIterator[CheckFinding]:
-    """The file as a whole and every checksum in it, then the index beside it."""
+    """Check the file of the trail, every checksum in it, and the index beside it."""
     file = trail_file(config)
     if file is not None and not file.exists():
         yield remark("trail", f"{file} does not exist yet", "`clew up` makes it")

@@ -34,7 +34,7 @@ async def check_routes(manifest: Manifest, root: Path, here: Here) -> list[Probl
         async with open_here(here) as app:
             registry = (await app.workspace()).catalog.registry
             known = [each.text for each in registry.tools()]
-    except ClewError:  # what is wrong with the trail is for other commands to tell
+    except ClewError:  # other checks report problems of the trail
         return []
     return [told for each in manifest.toolsets.values() for told in _check(each, root, known)]
 
@@ -65,7 +65,7 @@ def _check(toolset: Toolset, root: Path, known: list[str]) -> Iterator[Problem]:
 
 
 def _find(route: str, file: Path) -> tuple[int, int]:
-    """The line and column of a route in a file; 0 where it is not written there as it is."""
+    """The line and column of a route in a file; 0 if the file does not contain it literally."""
     try:
         lines = file.read_text(encoding="utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -15,7 +15,7 @@ NAME = "telemetry"
 
 
 async def check_telemetry(config: Config) -> AsyncIterator[CheckFinding]:
-    """Nothing where no collector is named; else whether it takes an empty export."""
+    """Check that the collector accepts an empty export. Without a collector there is nothing to report."""
     settings = read_telemetry(os.environ)
     for problem in settings.problems:
         yield wrong(NAME, problem, "Correct that variable")

@@ -135,9 +135,9 @@ async def refresh(
         clew refresh --all
     """
     if all and source is not None:
-        raise InvalidInput("--all", f"cannot be said together with the source {source!r}")
+        raise InvalidInput("--all", f"cannot be combined with the source {source!r}")
     if force and source is None:
-        raise InvalidInput("--force", "is said of one source", hint="`clew refresh --list` shows them")
+        raise InvalidInput("--force", "needs the name of one source", hint="`clew refresh --list` shows them")
     async with open_workspace_here(here) as (_, workspace):
         with resumable(), progress("Refreshing") as shown:
             lifecycle = workspace.lifecycle(lambda done, total, _: shown.advance(done, total, "documents"))
@@ -188,7 +188,9 @@ async def why(
     if what[:1] == ("context",):
         return await why_context(what[1:], as_json=json, here=here)
     if not what or len(what) > 2:
-        raise InvalidInput("WHAT", "is a route, or a kind and a name", hint="For example clew why skill release-notes")
+        raise InvalidInput(
+            "WHAT", "must be a route, or a kind and a name", hint="For example clew why skill release-notes"
+        )
     async with open_workspace_here(here) as (app, workspace):
         found = await workspace.catalog.why(":".join(what), by=app.me, handle=handle)
     return print_json(found) if json else show_why(found)
@@ -213,7 +215,7 @@ def parse_items(words: Sequence[str], params: str | None, registry: DomainRegist
     if params is None:
         return [Item(route=route, params=read_arguments(route, given, registry)) for route, given in typed]
     if len(typed) > 1 or typed[0][1]:
-        raise InvalidInput("--params", "stands for the parameters of one route, without key=value")
+        raise InvalidInput("--params", "needs exactly one route, and no KEY=VALUE")
     return [Item(route=typed[0][0], params=_read_params(params))]
 
 

@@ -61,7 +61,7 @@ def demo(
 
 
 def find_demos() -> list[Demo]:
-    """All demos. Raises ClewError where the examples are not installed."""
+    """All demos. Raises ClewError if the examples are not installed."""
     folder = _find_folder()
     start = folder / "start.py"
     parts = [
@@ -89,7 +89,7 @@ def _run(name: str, demos: list[Demo]) -> int:
 
 
 def _find_folder() -> Path:
-    """The examples: in the package where a wheel carries them, else beside the sources of a checkout."""
+    """The examples: in the package if it was installed from a wheel, otherwise beside the sources of a checkout."""
     package = Path(clew.__file__).parent
     for folder in (package / "examples", package.parents[1] / "examples"):
         if (folder / "run_demo.py").is_file():

@@ -1,4 +1,4 @@
-"""`clew doctor`: what is right and wrong with the installation, the folder, the trail, the catalog and the agents."""
+"""`clew doctor`: checks the installation, the folder, the trail, the catalog and the agents."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _read_config(here: Here) -> Config | ConfigError:
 
 
 def _chosen_sandbox(config: Config | ConfigError) -> str:
-    """The sandbox of the settings; auto where it waits for consent, or where they cannot be read."""
+    """The sandbox of the settings; auto if it waits for consent or the settings cannot be read."""
     if isinstance(config, ConfigError):
         return "auto"
     try:

@@ -42,7 +42,7 @@ _LEFT_OUT_SHOWN = 5
 
 @asynccontextmanager
 async def open_knowledge_here(here: Here) -> AsyncIterator[tuple[App, Knowledge, GatherReport]]:
-    """Knowledge of this folder, brought up to date with a progress sign. Raises ClewError where its files may not be
+    """Knowledge of this folder, brought up to date with a progress sign. Raises ClewError if its files may not be
     read."""
     await check_readable(here)
     async with open_here(here, create=True) as app:
@@ -222,7 +222,7 @@ async def _note_withheld(known: Knowledge) -> None:
 
 
 def _parse_place(place: str) -> tuple[str, int, int]:
-    """Path, first and last line of what was typed. Raises InvalidInput."""
+    """The path, first and last line of a typed place. Raises InvalidInput."""
     found, shown = _PLACE.fullmatch(place), repr(cut(place, _PLACE_SHOWN))
     hint = "Write it as src/app.py:42 or src/app.py:40-48"
     first, last = (int(found["first"]), int(found["last"] or found["first"])) if found else (0, 0)

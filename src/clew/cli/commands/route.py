@@ -1,4 +1,4 @@
-"""The command `clew route`: who takes a message."""
+"""The command `clew route`: the agent that takes a message."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def _route(message: str, talking_to: str, script: Path | None, here: Here)
 
 
 def _models(here: Here, script: Path | None) -> Models | None:
-    """The models of the folder, or one that answers by a script; None where the Guide has no model."""
+    """The models of the folder, or one that answers by a script; None if the Guide has no model."""
     # models take longer to load than a message takes to be routed
     from clew.llm.model import open_models
     from clew.team.router import AGENT

@@ -1,4 +1,5 @@
-"""Commands over the rules of a folder, AGENTS.md and its like: which hold where, which there are, what they link to."""
+"""Commands over the rules of a folder, AGENTS.md and its like: which apply to a path, which exist, what they link
+to."""
 
 from __future__ import annotations
 
@@ -46,7 +47,7 @@ async def for_(
     if files.place_of(path) is None:
         _tell_outside(path, files, as_json=json)
         return
-    whole = on_way if files.place_of(path) else always  # what is told of a way includes what is told of the root
+    whole = on_way if files.place_of(path) else always  # the rules of a path include the rules of the root
     rules = [*always.rules, *on_way.rules]
     reasons = [*(_why_always(each) for each in always.rules), *(_why_here(each) for each in on_way.rules)]
     if json:
@@ -95,7 +96,7 @@ async def search(
 ) -> None:
     """Find linked documents of the rules for a task.
 
-    They are found by the text of the link and by what they say. Nothing is shown where nothing is close.
+    They are found by the text of the link and by their content. Nothing is shown if nothing is close.
 
         clew rules search "add a database migration"
         clew rules search deploy --limit 1 --json

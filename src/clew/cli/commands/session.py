@@ -145,7 +145,7 @@ async def close(
         await _act("close", which, "is completed.", json, here, summary)
         return
     if which:
-        raise InvalidInput("--all", "leaves no room for a session")
+        raise InvalidInput("--all", "cannot be combined with a session")
     async with _open(here) as (_, app):
         done = await (await app.team()).close_all(by=app.me, summary=summary)
     if json:

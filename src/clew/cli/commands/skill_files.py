@@ -72,7 +72,7 @@ async def lint(
     place: Place = None,
     /,
     *,
-    fix: Annotated[bool, Parameter(help="Fix what can be fixed automatically.")] = False,
+    fix: Annotated[bool, Parameter(help="Fix the problems that can be fixed automatically.")] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> int:
@@ -213,12 +213,12 @@ async def _read(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildRe
                 return part, built
     if place is not None and not place.is_dir():
         hint = "Name its folder, or a file such as .clew/skills/NAME/SKILL.md"
-        raise InvalidInput("PLACE", f"{str(place)[:200]} is no definition", hint=hint)
+        raise InvalidInput("PLACE", f"{str(place)[:200]} is not a definition", hint=hint)
     return part, built
 
 
 async def _read_whole(place: Path | None, here: Here) -> tuple[DefinitionPart, BuildResult]:
-    """All that a folder defines. Raises InvalidInput for what is no folder."""
+    """All definitions of a folder. Raises InvalidInput if it is not a folder."""
     if place is None:
         part = _whole(here)
     else:
@@ -249,7 +249,7 @@ async def _with_names(part: DefinitionPart, built: BuildResult, here: Here) -> S
 
 def _mend(part: DefinitionPart, built: BuildResult) -> list[Problem]:
     """Apply automatic fixes repeatedly, because one fix may reveal another problem. Returns the fixed problems."""
-    from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # who only looks does without
+    from clew.skills.checks.fixes import MAX_ROUNDS, apply_fixes  # imported only for --fix
 
     mended: list[Problem] = []
     for _ in range(MAX_ROUNDS):

@@ -231,7 +231,7 @@ async def _session(
 def _check_conversation(session: str | None, handle: str | None) -> None:
     """Raises InvalidInput for a handle in the place of a session, and for both."""
     if session is not None and session.startswith("clew-"):
-        raise InvalidInput("--session", f"{session[:80]!r} looks like a handle", hint=f"Say --handle {session[:80]}")
+        raise InvalidInput("--session", f"{session[:80]!r} looks like a handle", hint=f"Use --handle {session[:80]}")
     if session is not None and handle is not None:
         raise InvalidInput("--handle", "and --session exclude each other", hint="Name one conversation")
 
@@ -242,7 +242,7 @@ def _refused_handles() -> Iterator[None]:
     try:
         yield
     except HandleRefused as error:
-        error.hint = "Take the handle of the conversation's last answer, and --agent where its client is named so"
+        error.hint = "Take the handle of the conversation's last answer, and --agent if its client has a name"
         raise
 
 

@@ -33,7 +33,7 @@ TEXTS = frozenset(("agent", "skill", "rules"))
 def trust(
     *names: Annotated[str, Parameter(help="Only these names, as `clew trust` lists them.")],
     yes: Annotated[bool, Parameter(help="Agree without a prompt.")] = False,
-    list: Annotated[bool, Parameter(help="List what you agreed to, in all folders.")] = False,
+    list: Annotated[bool, Parameter(help="List your grants of consent, in all folders.")] = False,
     revoke: Annotated[
         bool, Parameter(help="Revoke your consent for these names, or for everything of this folder.")
     ] = False,
@@ -114,7 +114,7 @@ def _grant(config: Config, trusted: Trust, wishes: Sequence[Wish]) -> None:
 
 async def _adopt_trail(config: Config, trusted: Trust) -> None:
     async with open_app(config) as app:
-        with trusted.making():  # which fails before anything is dropped, where nothing can be remembered
+        with trusted.making():  # fails before anything is dropped if the decision cannot be stored
             trusted.grant([await app.ownership.adopt(by=app.me)])
 
 
@@ -206,5 +206,5 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
 def _effect(kinds: Set[str]) -> str:
     """A sentence that says when a revocation takes effect, for these kinds."""
     at_once = " Skills, agents and rules are withheld at once." if kinds & TEXTS else ""
-    later = " What a process has loaded already stays until it ends." if kinds - TEXTS else ""
+    later = "  Parts that a process has loaded stay until it ends." if kinds - TEXTS else ""
     return f"{at_once}{later}"

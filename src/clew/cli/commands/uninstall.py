@@ -100,7 +100,7 @@ def find_traces(folder: Path) -> FolderTraces:
 
 
 def remove_traces(traces: FolderTraces, *, is_all: bool) -> None:
-    """Remove what was found; the folder itself goes when nothing is left in it. Raises ReadOnly."""
+    """Remove the files that were found, and the folder itself if it is then empty. Raises ReadOnly."""
     from clew.catalog.consent.consent_snapshots import forget_texts  # the catalog is slow to load
 
     remove_connections(traces.folder)
@@ -210,7 +210,7 @@ def _is_agreed(*, as_json: bool) -> bool:
 
 
 def _program_removal() -> str:
-    """The command that removes the program, by where it is installed."""
+    """The command that removes the program, chosen by the place of the installation."""
     parts = Path(sys.prefix).parts
     if "uv" in parts and "tools" in parts:
         return "uv tool uninstall clew"

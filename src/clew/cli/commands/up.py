@@ -80,7 +80,7 @@ def up(
     tag: Annotated[
         tuple[str, ...], Parameter(help="What only this process can do, such as place:shop; may be repeated.")
     ] = (),
-    drain: Annotated[float, Parameter(help="Seconds to finish what is under way after a signal.")] = 10.0,
+    drain: Annotated[float, Parameter(help="Seconds to finish running work after a signal.")] = 10.0,
     json: Annotated[bool, Parameter(help="Print one line of JSON once it answers.")] = False,
     attached: Annotated[bool, Parameter(help="Drain when the standard input ends.", show=False)] = False,
     here: Here = HERE,
@@ -88,11 +88,11 @@ def up(
     """Serve the trail of this folder until Ctrl-C.
 
     REST and MCP over HTTP, for any number of agents with tokens. An agent that starts its server itself is served by
-    `clew mcp` instead, and needs none of this. Makes the folder .clew with settings, keys and an empty trail where
+    `clew mcp` instead, and needs none of this. Makes the folder .clew with settings, keys and an empty trail if
     there is none. While it runs, expired breadcrumbs are removed and webhooks delivered.
 
     With --role this process does a part of the work, and other processes on the same trail do the rest. Without the
-    role server it answers only /health, /ready and /metrics, and only where --port is given.
+    role server it answers only /health, /ready and /metrics, and only if --port is given.
 
         clew up
         clew up --port 0 --json
@@ -162,7 +162,7 @@ async def _serve_door(
     worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, telemetry: Telemetry, *, as_json: bool
 ) -> None:
     """Work, and answer all routes."""
-    # the REST door takes a third of a second to import; wrong arguments are told before
+    # the REST door takes a third of a second to import; wrong arguments are reported before
     from clew.adapters.mcp.lazy_mount import LazyMcpApp
     from clew.adapters.rest import build_app, open_keys, run_server
     from clew.cli.local_server.service import answering_commands
@@ -312,7 +312,7 @@ def _url_of(host: str, port: int) -> str:
 
 
 def _token_command(config: Config) -> str:
-    """How to get a token for this folder and owner."""
+    """The command that prints a token for this folder and owner."""
     where = "" if config.folder == find_folder(Path.cwd()) else f" --folder {shlex.quote(str(config.folder))}"
     return f"clew token{where}" + ("" if config.owner == Config().owner else f" --owner {config.owner}")
 
@@ -344,7 +344,7 @@ def check_address(host: str, port: int) -> None:
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it exists: it answers a third more requests."""
+    """Return uvloop if it is installed: it answers a third more requests."""
     try:
         import uvloop  # not installed on Windows
     except ImportError:

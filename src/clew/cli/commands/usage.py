@@ -30,7 +30,7 @@ async def usage(
 
     Shows calls, failed calls, tokens, cost and savings. A call that a cache or a shortcut answered is a hit of that
     layer.
-    Savings compare with the same call without that layer, where its size is known.
+    Savings compare with the same call without that layer, if its size is known.
 
         clew usage
         clew usage --by model --since 1d

@@ -1,4 +1,4 @@
-"""`clew workers`: the processes that work on the trail, and what they hold."""
+"""`clew workers`: the processes that work on the trail, and the claims that they hold."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def _row(each: WorkerStatus, now: datetime, has_all: bool) -> tuple[str, ...]:
 
 
 def _age(moment: datetime, now: datetime) -> str:
-    """How long ago a moment is, in one unit."""
+    """The time since a moment, in one unit such as `5m`."""
     seconds = max(0, int((now - moment).total_seconds()))
     for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
         if seconds >= size:

@@ -113,7 +113,7 @@ def _exchange(folder: Path, request: bytes) -> LocalReply | None:
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """Everything that the server sends. Raises OSError where it sends too much, or takes too long for all of it."""
+    """Everything that the server sends. Raises OSError if it sends too much or takes too long."""
     deadline = time.monotonic() + ANSWER_SECONDS
     received = bytearray()
     while True:
@@ -127,7 +127,7 @@ def _receive(connection: socket.socket) -> bytes:
 
 
 def _is_mine(connection: socket.socket) -> bool:
-    """Whether the process at the other end is of this user, where the system says so."""
+    """Whether the process at the other end is of this user, if the system can tell."""
     option = getattr(socket, "SO_PEERCRED", None)
     if option is None:
         return True

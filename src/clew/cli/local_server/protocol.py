@@ -23,7 +23,7 @@ VARIABLE = "CLEW_NO_SERVER"
 """If this variable is set and not empty, commands do not use a running server."""
 PREFIX, SUFFIX, DRAFT_SUFFIX = "server-", ".sock", ".new"
 SOCKET_FILES = (f"{PREFIX}*{SUFFIX}", f"{PREFIX}*{DRAFT_SUFFIX}")
-"""Patterns of the sockets in a folder, and of those that are being made."""
+"""Patterns of the sockets in a folder, and of unfinished ones."""
 _PYTHON = "config.py"
 SETTINGS_FILES = ("config.toml", _PYTHON)
 MAX_SETTINGS = 1_000_000

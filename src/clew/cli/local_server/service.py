@@ -124,7 +124,7 @@ async def _serve(app: App, owner: str, reader: asyncio.StreamReader, writer: asy
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:
-    """Send what is left, and close the connection. A command that does not take it in time is dropped."""
+    """Send the rest of the reply, and close the connection. A command that does not read it in time is dropped."""
     writer.close()
     try:
         async with asyncio.timeout(SEND_SECONDS):

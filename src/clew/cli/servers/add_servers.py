@@ -36,7 +36,7 @@ async def import_(
     keep_secrets: Annotated[
         bool, Parameter(help="Copy tokens and passwords too, instead of naming variables.")
     ] = False,
-    yes: Annotated[bool, Parameter(help="Take what the files of this folder bring without being asked.")] = False,
+    yes: Annotated[bool, Parameter(help="Add the servers of this folder's files without being asked.")] = False,
     dry_run: Annotated[bool, Parameter(help="Show what would be taken over; write nothing.")] = False,
     no_look: NoLook = False,
     json: Json = False,
@@ -146,7 +146,7 @@ def _check_new(name: str, entry: Mapping[str, Any], *, is_program: bool) -> None
     check_domain_name(name)
     if is_program == bool(entry.get("url")):
         hint = f"For example clew mcp add {name} -- npx -y some-server, or clew mcp add {name} --url https://…"
-        raise InvalidInput("SERVER", "is either a program behind -- or a --url", hint=hint)
+        raise InvalidInput("SERVER", "must be either a program after -- or a --url", hint=hint)
     if is_program and (entry["headers"] or "auth" in entry):
         raise InvalidInput("--header" if entry["headers"] else "--oauth", "is for an address, not for a program")
     if entry["env"] and not is_program:

@@ -20,7 +20,7 @@ _UNUSUAL = "its entries are written in an unusual way: change the entry by hand"
 
 @dataclass(frozen=True, slots=True)
 class ServerLaunch:
-    """How a client starts the server."""
+    """The command with which a client starts the server."""
 
     command: str
     args: tuple[str, ...]
@@ -240,7 +240,7 @@ def _read_yaml(text: str) -> dict[str, Any]:
 
 
 def _checked(text: str, wanted: dict[str, Any], read: Callable[[str], Any]) -> str:
-    """The changed text, if it means exactly what is wanted. Raises ConfigError."""
+    """Return the changed text if it parses to `wanted`. Otherwise raise ConfigError."""
     try:
         if read(text) == wanted:
             return text

@@ -141,7 +141,7 @@ def remove_connections(folder: Path) -> None:
 
 
 def _launch(here: Here, config: Config, client: ClientFile) -> ServerLaunch:
-    """How the client starts the server.
+    """The command with which the client starts the server.
 
     Settings of a project are committed and shared, so they name the program `clew` and no path of this machine, unless
     the folder is an unusual one. Settings of the user name the program by its path and the folder.

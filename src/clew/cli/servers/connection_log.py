@@ -22,9 +22,9 @@ FILE = "connections.json"
 class ConnectionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """One entry in the settings of a client, and how to undo it.
 
-    `at` is where the settings changed, `inserted` the number of new bytes there and `replaced` the bytes that stood
-    there before; `digest` is that of the settings after the change. `new_folders` counts the folders that were made for
-    a new file; it is None if the file was there before.
+    `at` is the position of the change. `inserted` is the number of new bytes there, `replaced` has the bytes that stood
+    there before. `digest` is the digest of the settings after the change. `new_folders` counts the folders that were
+    made for a new file; it is None if the file was there before.
     """
 
     client: str
@@ -83,8 +83,9 @@ def find_connection(file: Path, entry: str) -> ConnectionRecord | None:
 
 
 def replay_without(gone: ConnectionRecord, content: bytes, without: Callable[[bytes], bytes]) -> list[ConnectionRecord]:
-    """Recompute the later changes of a file as if the change `gone` had never been made. `without` removes the entry of
-    `gone` from a content. Empty if the file was changed by another program since."""
+    """Return the records of a file's changes after `gone`, recomputed as if `gone` had never been made. `content` is
+    the file's present content, and `without` removes the entry of `gone` from a content. The result is empty if another
+    program has changed the file since."""
     later: list[tuple[ConnectionRecord, bytes]] = []
     for each in reversed([each for each in read_connections() if each.file == gone.file]):
         before = each.undo(content)

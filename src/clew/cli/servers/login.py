@@ -28,7 +28,7 @@ async def login(
 ) -> None:
     """Log in to a foreign server with OAuth.
 
-    Prints the address to open, and opens it where this is a terminal. The answer comes back to a port of this machine.
+    Prints the address to open, and opens it if this is a terminal. The answer comes back to a port of this machine.
     The tokens are kept as a secret of the trail and renewed as needed; nobody is shown them.
 
         clew mcp login linear

@@ -35,7 +35,7 @@ def serve(*, here: Here = HERE) -> None:
         clew mcp serve --folder ~/shop/.clew
     """
     config = here.config()
-    # What is made at the start stays: looking at all of it again and again would take a fifth of the start, and would
+    # Objects made at the start stay: looking at all of them again and again would take a fifth of the start, and would
     # let every so many answers wait.
     gc.disable()
     try:
@@ -45,7 +45,7 @@ def serve(*, here: Here = HERE) -> None:
 
 
 async def _serve(here: Here, config: Config) -> None:
-    # the SDK takes most of a second to import; wrong settings are told before
+    # the SDK takes most of a second to import; wrong settings are reported before
     from clew.adapters.mcp.sdk import load_sdk
 
     if not config.is_named:
@@ -67,8 +67,8 @@ async def _serve(here: Here, config: Config) -> None:
 
 @contextlib.asynccontextmanager
 async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
-    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is no project. Garbage collection,
-    which is off during the start, is turned on again once the catalog is open."""
+    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is not a project. Garbage
+    collection, which is off during the start, is turned on again once the catalog is open."""
     from clew.cli.local_server.service import answering_commands  # after the handshake
 
     async with contextlib.AsyncExitStack() as stack:

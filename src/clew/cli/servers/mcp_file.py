@@ -15,7 +15,7 @@ KEY = "mcpServers"
 
 
 def add_servers(folder: Path, servers: Sequence[McpServerConfig]) -> None:
-    """Write new entries below those that are there. Raises ConfigError, ReadOnly."""
+    """Write new entries below the existing ones. Raises ConfigError, ReadOnly."""
     text = _read(folder / FILE)
     try:
         for server in servers:
@@ -32,7 +32,7 @@ def remove_servers(folder: Path, ids: Collection[str]) -> None:
         for id, key in _keys(folder, text).items():
             text = remove_entry(text, KEY, key) if id in ids else text
     except ConfigError as error:
-        raise ConfigError(f"{folder / FILE}: {error.message.replace(BY_HAND, 'take it out by hand')}") from None
+        raise ConfigError(f"{folder / FILE}: {error.message.replace(BY_HAND, 'remove it by hand')}") from None
     if text != before:
         _write(folder / FILE, text)
 

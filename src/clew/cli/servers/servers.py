@@ -1,4 +1,4 @@
-"""Commands for the foreign MCP servers that are there: ls, approve, rm."""
+"""Commands for the foreign MCP servers of a folder: ls, approve, rm."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _check_known(server: str, known: Sequence[str]) -> None:
 def _check_removable(server: str, config: Config) -> None:
     """Raises InvalidInput for a server of the settings, which no command changes."""
     if server in {each.id for each in config.mcp.servers}:
-        raise InvalidInput("SERVERS", f"{server} is in the settings", hint="Take it out there: clew config edit")
+        raise InvalidInput("SERVERS", f"{server} is in the settings", hint="Remove it there: clew config edit")
 
 
 def _state(server: ServerInfo) -> str:

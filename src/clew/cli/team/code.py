@@ -59,7 +59,7 @@ async def code(
     take_changes: Annotated[
         bool | None, Parameter(help="Take uncommitted changes along. [default: ask]", negative="--no-take-changes")
     ] = None,
-    ff_only: Annotated[bool, Parameter(help="With `merge`: only where no merge commit is needed.")] = False,
+    ff_only: Annotated[bool, Parameter(help="With `merge`: only if no merge commit is needed.")] = False,
     research: Annotated[bool, Parameter(help="Let the Academic research the request first.")] = False,
     allow: Annotated[
         tuple[str, ...], Parameter(help="A tool that may run without asking, as a name or glob; repeatable.")
@@ -72,7 +72,7 @@ async def code(
 
     The team shows its plan and asks you. It works in git work trees of its own and leaves the result on a branch;
     `clew code merge` brings it into your checkout. Every task is proven by your linters and tests. Ctrl-C asks whether
-    to pause, steer or stop. After a crash, --resume continues. Ends with 3 where the work waits for an answer of yours.
+    to pause, steer or stop. After a crash, --resume continues. Ends with 3 if the work waits for an answer of yours.
 
         clew code "add rate limiting to the API"
         clew code --dry-run "add rate limiting to the API"
@@ -131,7 +131,7 @@ async def _start(app: App, team: Team, request: str, options: CodeOptions) -> st
 
 
 async def _resume(app: App, team: Team, session: str, options: CodeOptions) -> None:
-    """Let a session go on, show where it was left, and approve its plan with --yes."""
+    """Resume a session: show its state, and approve its plan with --yes."""
     state = await team.resume(session, by=app.me)
     if state.stage != "approval":  # the question about a plan shows it
         _show_state(state, as_json=options.json)
@@ -159,7 +159,7 @@ async def _working(app: App, options: CodeOptions) -> AsyncIterator[Team]:
 
 
 def _show_state(state: TeamState, *, as_json: bool) -> None:
-    """Where a session was left."""
+    """Print the state of a session."""
     from clew.cli.team.team_commands import state_lines
 
     for line in () if as_json else state_lines(state):
@@ -194,7 +194,7 @@ async def _follow(app: App, team: Team, session: str, options: CodeOptions, afte
 
 
 async def find_session(team: Team, app: App, which: str) -> str:
-    """The session that is named; else the focused one, else the newest with a team. Raises NotFound."""
+    """The named session. Without a name, the focused session, or the newest with a team. Raises NotFound."""
     from clew.errors import NotFound
 
     if which:

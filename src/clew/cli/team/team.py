@@ -93,7 +93,7 @@ async def approve(
 ) -> None:
     """Approve the plan of a session.
 
-    The work begins where a runtime runs: `clew up`, or `clew code --resume`.
+    The work begins in a running runtime: `clew up`, or `clew code --resume`.
 
         clew team approve
     """
@@ -130,7 +130,7 @@ async def ask(*text: Words, session: InSession = "", json: Json = False, here: H
 
 async def answer(
     *text: Words,
-    question: Annotated[str, Parameter(help="Its number or id, where several are open.")] = "",
+    question: Annotated[str, Parameter(help="Its number or id, if several are open.")] = "",
     session: InSession = "",
     json: Json = False,
     here: Here = HERE,
@@ -257,7 +257,7 @@ async def stop(
 
 
 async def why_done_task(task: str, session: str, *, as_json: bool, here: Here) -> None:
-    """Print the evidence of a task, or of all tasks where none is named."""
+    """Print the evidence of a task, or of all tasks if none is named."""
     from clew.team.evidence.task_evidence import why_done
 
     async with _open(here) as (team, app):
@@ -275,7 +275,7 @@ async def why_done_task(task: str, session: str, *, as_json: bool, here: Here) -
 
 
 def _words(text: Sequence[str], example: str) -> str:
-    """The words as one text. Raises InvalidInput where there are none."""
+    """The words as one text. Raises InvalidInput if there are none."""
     if not (words := " ".join(text).strip()):
         raise InvalidInput("TEXT", "is missing", hint=f"For example {example}")
     return words

@@ -206,7 +206,7 @@ _STAGES = {
 _AGENTS = dict.fromkeys((Stage.LINT, Stage.DIFF, Stage.JUDGE), INSPECTOR) | dict.fromkeys(
     (Stage.COVERING, Stage.SUITE), TESTER
 )
-"""Who works in a stage; in the others it is the builder."""
+"""The agent that works in a stage; in stages that are not listed, the builder."""
 
 
 def task_line(pipeline: TaskPipeline, activity: str = "") -> str:
@@ -284,7 +284,7 @@ def _cut(text: object) -> str:
 
 
 def resource_lines(shared: SharedResources) -> Iterator[str]:
-    """The calls that run and wait in the worker pool, and the locks on files. Nothing where nothing runs."""
+    """The calls that run and wait in the worker pool, and the locks on files. Empty if nothing runs."""
     for queue in shared.pool:
         if queue.running or queue.waiting:
             waiting = f", {queue.waiting:,} waiting" if queue.waiting else ""

@@ -1,4 +1,4 @@
-"""One request of the user at a terminal or in a pipe: follow the team, show it, and ask where it waits for the user."""
+"""One request of the user at a terminal or in a pipe: follow the team, show it, and ask when it waits for the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from clew.team.runtime.status_records import waits_for_user
 from clew.team.team import Team, TeamEvent
 
 WAITS = 3
-"""The exit code of work that waits for the user where nobody can be asked."""
+"""The exit code of work that waits for the user if nobody can be asked."""
 _APPROVAL = "approve, modify TEXT, ask TEXT or stop> "
 _STEERING = "pause, steer TEXT, stop or continue> "
 _CHOICE = "ignore REASON, retry or fail> "
@@ -30,7 +30,7 @@ _CHOICE = "ignore REASON, retry or fail> "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParts:
-    """A session at work. `lines` is None where nobody can be asked. `plan_only` stops before the work begins."""
+    """A session at work. `lines` is None if nobody can be asked. `plan_only` stops before the work begins."""
 
     team: Team
     conversations: Conversations
@@ -44,7 +44,7 @@ class RunParts:
     lines: Lines | None
     plan_only: bool = False
     after: int = 0
-    """The event after which to show what happens; 0 for all of it."""
+    """The event after which messages are shown; 0 shows all."""
 
 
 class TeamRun:
@@ -62,7 +62,7 @@ class TeamRun:
         """Whether the Architect owes an answer about the plan. The user decides on the plan after it."""
 
     async def follow(self) -> int:
-        """Returns the exit code: 0 for completed work, 1 for failed or stopped work, 3 where it waits, 130 after a
+        """Returns the exit code: 0 for completed work, 1 for failed or stopped work, 3 if it waits, 130 after a
         pause."""
         pressed = asyncio.Event()
         events = self._team.follow(self._session, by=self._by, after=self._parts.after)
@@ -143,7 +143,7 @@ class TeamRun:
             note("It was answered elsewhere.")
 
     async def _ask(self, state: TeamState) -> int | None:
-        """Ask what the team waits for, each thing once."""
+        """Ask the questions that the team waits for, each once."""
         plan = state.plan
         if _needs_approval(state) and plan is not None and plan.id in self._shown_plans - self._seen:
             self._seen.add(plan.id)
@@ -222,7 +222,7 @@ class TeamRun:
         return None
 
     async def _steer(self) -> int | None:
-        """Ask what Ctrl-C meant; where nobody can be asked, the work is paused."""
+        """Ask what Ctrl-C meant; if nobody can be asked, the work is paused."""
         if self._parts.lines is None:
             return await self._pause()
         with self._parts.display.paused():

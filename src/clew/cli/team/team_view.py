@@ -68,7 +68,7 @@ class TeamDisplay(Protocol):
 
 
 class EventLines:
-    """One JSON object for each event, at once; at the end one with the summary."""
+    """Print one JSON object for each event at once, and at the end an object with the summary."""
 
     def show(self, event: TeamEvent, state: TeamState) -> None:
         print_event({"type": "message" if event.message else "step", "event": event})
@@ -138,7 +138,7 @@ class LiveView:
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
         self._live.stop()
-        self._live, self._shown = self._new_live(), ""  # a stopped one would erase what was written since
+        self._live, self._shown = self._new_live(), ""  # a stopped view would erase later output
         yield
 
     @staticmethod

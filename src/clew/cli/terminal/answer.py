@@ -23,7 +23,7 @@ NEAR = 0.5
 REPOSITORY = "repo"
 NOTHING = "Nothing here is close to that question. Try other words, or a name from the code."
 DENIAL = "Nothing"
-"""The beginning of a note that says that the files have no answer, and what is nearest."""
+"""The beginning of a note that the files have no answer, with the nearest places."""
 EMPTY = "Add files, or go to a project (cd PROJECT), and ask again."
 
 
@@ -129,7 +129,7 @@ def _hanging(head: str, length: int, text: str, rows: int) -> list[str]:
 
 
 def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
-    """The closest resources. Those of the repository are left out where its files are cited, or have no answer."""
+    """The closest resources. Those of the repository are left out if its files are cited, or have no answer."""
     is_settled = bool(answer.known) or _is_denied(answer)
     found = [
         each
@@ -142,7 +142,7 @@ def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
 
 
 def _tool_lines(answer: CatalogAnswer) -> list[str]:
-    """The closest tools by name; described where the answer has nothing else."""
+    """The closest tools by name; described if the answer has nothing else."""
     tools = _relevant_tools(answer.sections)
     if not tools:
         return []

@@ -1,4 +1,4 @@
-"""Markdown for people: styled on a terminal, as it is elsewhere."""
+"""Markdown for people: styled on a terminal, unchanged elsewhere."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _styled_line(line: str) -> str:
 
 
 def _paint(found: re.Match[str]) -> str:
-    """A mark of markdown as a person sees it; what is escaped as it is meant."""
+    """The terminal form of one piece of markdown. An escaped character stays as it is."""
     if found["plain"]:
         return found["plain"]
     if found["bold"]:

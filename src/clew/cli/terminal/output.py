@@ -17,14 +17,14 @@ from typing import Any, TextIO
 from clew.lazy_pattern import lazy_pattern
 
 SHORT = 8
-"""How many characters of an id a person sees, unless it takes more to tell two apart."""
+"""The number of characters of an id that a person sees, unless two ids need more to differ."""
 
 _UNSAFE = lazy_pattern("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 """Characters that move the cursor, change colours or reverse the text of a terminal; not tab and line feed."""
 
 
 _TOKEN = lazy_pattern(r'("(?:[^"\\]|\\.)*")(:?)|(-?\d[\d.eE+-]*|true|false|null)')
-"""A text of JSON, with a colon where it is a name, or another plain value."""
+"""A text of JSON, with a colon if it is a name, or another plain value."""
 
 
 @contextlib.contextmanager
@@ -44,7 +44,7 @@ def clean(text: str) -> str:
 
 
 def clean_json(text: str) -> str:
-    """The same for JSON, which stays the same value: the characters become escapes."""
+    """Replace control characters in JSON by escapes. The value stays the same."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found.group()):04x}", text)
 
 
@@ -69,7 +69,7 @@ def can_ask() -> bool:
 
 
 def agrees(question: str) -> bool:
-    """Whether that person says yes; anything else is a no."""
+    """Ask the person at the terminal. Returns True only for yes."""
     with interruptible():
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
@@ -110,12 +110,12 @@ BOLD, DIM, RED, GREEN, YELLOW, CYAN, BLUE = "1", "2", "31", "32", "33", "36", "1
 
 
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
-    """A text in a style, where the stream is a terminal that wants styles; a clean text otherwise."""
+    """A text in a style if the stream is a terminal with styles, otherwise the plain text."""
     return f"\x1b[{style}m{text}\x1b[0m" if wants_styles(stream or sys.stdout) else text
 
 
 def link(text: str, path: Path, line: int = 0) -> str:
-    """A text that opens a file when it is clicked (OSC 8), where standard output is a terminal that wants styles.
+    """A text that opens a file when it is clicked (OSC 8), if standard output is a terminal with styles.
 
     The number of the line is the fragment of the address, as editors and terminals read it.
     """
@@ -192,7 +192,7 @@ def show_time(moment: datetime) -> str:
 
 
 def show_day(moment: datetime, now: datetime) -> str:
-    """The same for a column of a table: to the minute for a person where it is of this year, otherwise the day."""
+    """A time for a column of a table. A person sees minutes if it is in this year, otherwise the day."""
     local = moment.astimezone()
     if not is_terminal():
         return show_time(moment)

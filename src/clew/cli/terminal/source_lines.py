@@ -36,13 +36,13 @@ class SourceLines:
         return link(paint(clean(f"{path}:{line}"), CYAN), self._root / path, line)
 
     def line(self, path: str, number: int) -> str:
-        """One line without its indentation; empty where there is none."""
+        """One line without its indentation; empty if there is none."""
         lines = self._read(path)[1]
         return _cut(lines[number - 1].strip()) if 0 < number <= len(lines) else ""
 
     def best_line(self, path: str, about: str) -> int:
         """The number of the line that fits a text best, by words that few other lines of the file have. Of equal lines
-        it is the first, if possible not an import; 1 where none has a word of it."""
+        it is the first, if possible not an import; 1 if no line has a word of it."""
         from clew.trail.search.text import STOP  # with the rest of the trail
 
         wanted = _stems(" ".join(word for word in _WORD.findall(about.lower()) if word not in STOP))
@@ -56,14 +56,14 @@ class SourceLines:
         return scores.index(max(scores)) + 1 if lines_with else 1
 
     def prose(self, path: str, first: int, last: int) -> str:
-        """The first line of a range that has a few words beside its markup; empty where there is none."""
+        """The first line of a range that has a few words beside its markup; empty if there is none."""
         lines = map(prose_of, self._read(path)[1][first - 1 : last])
         return next((_cut(line) for line in lines if len(line.split()) >= FEW_WORDS), "")
 
     def excerpt(self, path: str, first: int, last: int, most: int, *, about: str = "", blob: str = "") -> list[str]:
         """At most `most` lines of a range, numbered and highlighted: those with most words of `about`.
 
-        Returns nothing where the file is gone or is no longer the content `blob`.
+        Returns nothing if the file is gone or is no longer the content `blob`.
         """
         found, lines = self._read(path)
         if not lines or (blob and blob != found):

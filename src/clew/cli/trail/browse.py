@@ -84,7 +84,7 @@ async def show(
 ) -> None:
     """Show one breadcrumb as a model sees it.
 
-    Its llm_hints are applied, and it counts as a read where the breadcrumb ends after a number of reads.
+    Its llm_hints are applied, and it counts as a read if the breadcrumb ends after a number of reads.
 
         clew trail show 2e7484bd67a7
         clew trail show 2e7484bd67a7 --full --json

@@ -37,7 +37,7 @@ async def run_hygiene(*, json: Json = False, here: Here = HERE) -> None:
         clew hygiene run
     """
     async with open_here(here) as app:
-        with progress("Removing what has expired"):
+        with progress("Removing expired records"):
             purged = await app.hygiene.run()
     if json:
         print_json(purged)
@@ -141,6 +141,6 @@ async def drop_dead_letters(*ids: Letters, json: Json = False, here: Here = HERE
 
 def _require(ids: tuple[str, ...], *, all: bool) -> None:
     if ids and all:
-        raise InvalidInput("--all", "leaves no room for an ID", hint="Give one or the other")
+        raise InvalidInput("--all", "cannot be combined with an ID", hint="Give one or the other")
     if not ids and not all:
         raise InvalidInput("ID", "is missing", hint="`clew dlq ls` lists them")

@@ -64,7 +64,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
 async def rm(*names: Name, json: Json = False, here: Here = HERE) -> None:
     """Remove secrets.
 
-    Breadcrumbs that name one stay as they are, and what needs its value then fails.
+    Breadcrumbs that name a removed secret stay as they are, and work that needs its value fails.
 
         clew secret rm openai-key
     """

@@ -64,7 +64,7 @@ async def has_steps(app: App, selector: Selector) -> bool:
 
 
 async def list_others(app: App, selector: Selector, *, limit: int, cursor: str | None, oldest_first: bool) -> Page:
-    """One page without Clew's own. Raises InvalidInput."""
+    """One page of a listing without Clew's own records. Raises InvalidInput."""
     own = await read_system_records(app)
     selector = own.without(selector)
     kept: list[Breadcrumb] = []

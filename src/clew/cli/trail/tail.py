@@ -99,7 +99,7 @@ async def _wait_for_closed_output() -> None:
         await asyncio.get_running_loop().create_future()
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
-    while not poll.poll(0):  # noqa: ASYNC110 - nothing tells of a reader that has gone
+    while not poll.poll(0):  # noqa: ASYNC110 - nothing reports a reader that has gone
         await asyncio.sleep(LOOK_EVERY)
     raise BrokenPipeError
 

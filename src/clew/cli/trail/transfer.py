@@ -32,7 +32,7 @@ async def export(
     versions: Annotated[bool, Parameter(help="Include the earlier versions.")] = False,
     force: Annotated[bool, Parameter(help="Replace a file that exists.")] = False,
     which: FilterOptions = EVERY,
-    json: Annotated[bool, Parameter(help="Print what was written where as JSON; needs a file.")] = False,
+    json: Annotated[bool, Parameter(help="Print the file and the counts as JSON; needs a file.")] = False,
     here: Here = HERE,
 ) -> None:
     """Write breadcrumbs and edges as JSON lines.
@@ -89,7 +89,7 @@ async def import_(
 ) -> int:
     """Read what `clew trail export` wrote.
 
-    It may be repeated: what is there already stays as it is. Lines that cannot be used are reported, and the
+    It may be repeated: existing records stay as they are. Lines that cannot be used are reported, and the
     others are imported; the exit code is then 1.
 
         clew trail import trail.jsonl

@@ -99,8 +99,8 @@ def _tell_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
 
 
 def read_drafts() -> list[Draft]:
-    """The drafts on standard input: one JSON object, or one a line. Raises InvalidInput on a terminal, ClewError
-    for what is no draft."""
+    """Read the drafts on standard input: one JSON object, or one object on each line. Raises InvalidInput on a
+    terminal, ClewError for input that is not a draft."""
     if sys.stdin.isatty():
         raise InvalidInput("--title", "is missing", hint="Give one, or pipe a draft as JSON into this command")
     raw = sys.stdin.buffer.read()
@@ -199,7 +199,7 @@ class Editable(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 async def _edit_by_hand(app: App, id: str, expect: int | None) -> Breadcrumb:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise InvalidInput("edit", "needs options where there is no terminal", hint="For example --set status=done")
+        raise InvalidInput("edit", "needs options if there is no terminal", hint="For example --set status=done")
     found = await _get_expected(app, id, expect)
     before = msgspec.convert(found, Editable, from_attributes=True)
     file = _write_draft(before)
@@ -272,7 +272,7 @@ async def rm(
 
 def _confirm(found: list[Breadcrumb]) -> bool:
     if not sys.stdin.isatty():
-        raise InvalidInput("rm", "asks before it removes", hint="Give --yes where there is no terminal")
+        raise InvalidInput("rm", "asks before it removes", hint="Give --yes if there is no terminal")
     for each in found:
         note(f"{each.id}  {each.title}")
     return agrees(f"Remove {count(len(found), 'breadcrumb')}?")

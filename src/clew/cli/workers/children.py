@@ -43,7 +43,7 @@ class ChildWorkers:
             self._is_ending = True
             await cancel_all(tasks)
             left = tuple(self._running)
-            for process in left:  # one that drains gives back what it holds, and ends
+            for process in left:  # a draining worker gives back its claims, and ends
                 with contextlib.suppress(ProcessLookupError):
                     process.terminate()
             if left:

@@ -15,7 +15,7 @@ MAX_DRAIN = 86_400.0
 
 class WorkerOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Roles and tags of a process, how many processes there are, and how long they may drain. An `attached` process
-    ends with its standard input. `is_heard` says that a port was requested."""
+    ends with its standard input. `is_heard` is True if a port was requested."""
 
     roles: frozenset[str] = EVERY_ROLE
     tags: tuple[str, ...] = ()

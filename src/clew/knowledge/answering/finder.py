@@ -103,7 +103,7 @@ class SourceFinder:
     async def _search(
         self, question: ParsedQuestion, state: str, weights: Mapping[str, float], by: Principal
     ) -> FoundSources:
-        is_past = question.kind is QuestionKind.HISTORY  # which may speak of what is gone
+        is_past = question.kind is QuestionKind.HISTORY  # whose answer may name deleted files
         absent = "" if is_past else await find_absent_name(self._code, question)
         if absent and not await self.history.mentions(absent):
             nearest = await self._code.passages(question.words, shares=SHARES[question.kind], limit=1)

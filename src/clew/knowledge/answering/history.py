@@ -159,8 +159,8 @@ class HistoryHandler:
         return unread + [f"{_quoted(each.path)} is not read: it {each.reason}." for each in self._large[1]]
 
     async def answer(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
-        """The answer to a question about the past that names a commit, a version, a period or a thing whose changes it
-        wants. `state` is that of the files."""
+        """The answer to a question about the past that names a commit, a version, a period, or a symbol or file whose
+        changes it asks for. `state` is the state of the files."""
         if question.commit:
             commit = await self._commits.find(question.commit)
             return HistoryAnswer([commit_node(commit)], 1) if commit is not None else None
@@ -220,7 +220,7 @@ class HistoryHandler:
         return find(self._notes)
 
     async def _of_version(self, question: ParsedQuestion, state: str, now: datetime) -> HistoryAnswer | None:
-        """The notes of a version, those with the words of the question first; else the commits of its tag."""
+        """The notes of a version, those with the words of the question first. Without notes, the commits of its tag."""
         version = question.version
         found = [note for note, _ in await self._find_notes(state, lambda index: index.of_version(version))]
         if found:

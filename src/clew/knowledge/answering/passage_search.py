@@ -108,8 +108,8 @@ async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPas
 
 
 async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
-    """A name of a word and a number that no passage has in any spelling. Empty if too many passages have both parts to
-    look at all of them."""
+    """A name in the question, made of a word and a number, that no passage has in any spelling. Empty if too many
+    passages have both parts to check all."""
     for found in _NUMBERED.finditer(question.text):
         word, number = found.groups()
         both = await code.passages([word, number], shares=EVERYWHERE, limit=MAX_WITH_WORD, cover=WHOLE)

@@ -167,7 +167,7 @@ class AskedRelation(NamedTuple):
 
 
 class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
-    """A parsed question. `words` are its content words in order; `names` are words that can only be identifiers;
+    """A parsed question. `words` are its content words in order. `names` are words that can only be identifiers.
     `paths` are words that look like paths or file names. `version`, `commit` and `period` are empty by default.
     `relation` is None if the question does not ask for uses."""
 
@@ -195,7 +195,7 @@ def parse_question(text: str, now: datetime) -> ParsedQuestion:
     period = read_period(line, now)
     rest = period.rest if period is not None else line
     version, commit = VERSION.search(rest), _COMMIT.search(rest)
-    paths = tuple(dict.fromkeys(path for path in find_paths(line) if f"{path}(" not in line))  # a call is no file
+    paths = tuple(dict.fromkeys(path for path in find_paths(line) if f"{path}(" not in line))  # a call is not a file
     kind, tests = _kind_of(line, has_period=period is not None), _tests_of(line)
     names = dict.fromkeys(name for name in _names(rest) if not any(name in path for path in paths))
     asked = tuple(names)[:MAX_NAMES]

@@ -187,7 +187,7 @@ class Resolver:
             return _unworded(plain, "the model cited no source", tokens)
         verdict = await examine(said, [node.path for node in used if node.path], self._ground_of(by))
         is_verified = verdict.verified and not parsed.unknown
-        unknown = (f"it cites [{number}], which is no source" for number in parsed.unknown)
+        unknown = (f"it cites [{number}], which is not a source" for number in parsed.unknown)
         return msgspec.structs.replace(
             plain,
             text=annotate(said, used) if is_verified else f"{UNVERIFIED} {annotate(said, used)}",
@@ -238,8 +238,8 @@ def suffices(
     conflicts: Sequence[SourceConflict],
     found: FoundSources | None = None,
 ) -> bool:
-    """Whether the sources answer a question without a model: always where it asks for a place, a use or a change;
-    else where at least ENOUGH of them are good, trusted and agree."""
+    """Whether the sources answer a question without a model: always if it asks for a place, a use or a change;
+    otherwise if at least ENOUGH of them are good, trusted and agree."""
     if question.kind is QuestionKind.CODE or (found is not None and found.is_listing):
         return bool(chosen)
     if question.kind is QuestionKind.EXPLAIN or conflicts:

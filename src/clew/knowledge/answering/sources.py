@@ -113,8 +113,8 @@ def describe(node: Node) -> str:
 
 
 def _describe(node: Node, content: str, question: str) -> str:
-    """The same, given the content of the node without keys. They must be masked before the content is cut, because a
-    key may span lines."""
+    """Like `describe`, given the content of the node without keys. Keys must be masked before the content is cut,
+    because a key may span lines."""
     if node.domain is NodeDomain.CODE and node.signature:
         return _describe_code(node)
     bare = content.removeprefix(UNVERIFIED)

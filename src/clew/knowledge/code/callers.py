@@ -1,7 +1,7 @@
 """The symbols around a symbol: those that it uses, those that use it, and calls by its name whose target is unknown.
 
 There are no edges for unknown targets: such calls are read from the facts of the files. The receiver's name and the
-imports of the file tell which symbol of the name a call likely means. Go types implement an interface without a
+imports of the file show which symbol of the name a call likely means. Go types implement an interface without a
 declaration: they have all its methods.
 """
 
@@ -237,7 +237,7 @@ class _Owners:
         self._only = len({tuple(words) for words in self._words.values()}) == 1
 
     def find(self, receiver: str, imports: _Imports) -> SymbolRow | None:
-        """The likeliest owner, one of those asked for if several are equal; None without evidence."""
+        """The likeliest owner. If several are equally likely, a requested one. None without evidence."""
         scores = {row.id: self._score(receiver, row, imports) for row in self._rows}
         best = max(scores.values(), default=0.0)
         if not best:

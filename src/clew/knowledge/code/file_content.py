@@ -170,7 +170,7 @@ def readable_lines(body: bytes) -> list[str]:
 
 @lru_cache(_CACHED_TEXTS)
 def masked_lines(body: bytes) -> MaskedLines:
-    """The same lines, masked lazily on access. This is for callers that need few of them."""
+    """The lines of a text with keys masked on access, for callers that need few lines."""
     return MaskedLines(decode_text(body))
 
 

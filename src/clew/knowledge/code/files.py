@@ -57,9 +57,9 @@ _GUIDE = lazy_pattern(r"migrat|upgrad", re.IGNORECASE)
 
 @lru_cache(1 << 15)
 def kind_of(path: str, qualname: str = "") -> int:
-    """The bits of a path: TEST for tests and their data; ASIDE for examples, scripts, generated and copied files; TEXT
-    for files without code; LOCK for lists that a package manager writes; CHANGELOG as `is_changelog` says. A symbol in
-    the module `tests` of a Rust file is a test too."""
+    """The bits of a path. TEST marks tests and their data. ASIDE marks examples, scripts, generated and copied files.
+    TEXT marks files without code. LOCK marks lists that a package manager writes. CHANGELOG marks paths for which
+    `is_changelog` holds. A symbol in the module `tests` of a Rust file is a test too."""
     folder, _, name = path.rpartition("/")
     of_folder = _kind_of_folder(folder)
     is_test = bool(of_folder & TEST) or _TEST_NAME.match(name) is not None or is_inline_test(path, qualname)

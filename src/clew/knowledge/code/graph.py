@@ -54,7 +54,8 @@ EXACT, PREFIX = 1.0, 0.9
 UNWATCHED_SECONDS = 1.0
 """Without a watch, a check of all files is valid for this long."""
 DENIAL_SECONDS = 0.2
-"""The same with a watch, before NotFound is raised, because events of the watch arrive a moment after the change."""
+"""With a watch, the seconds for which a check is valid before NotFound is raised, because events of the watch arrive a
+moment after the change."""
 
 Hits = list[tuple[SymbolRow, float]]
 
@@ -313,7 +314,7 @@ class CodeGraph:
         return "\n".join(known[place.path][place.start - 1 : place.end])
 
     async def files_with(self, text: str, query: str, *, limit: int) -> list[SearchedFile]:
-        """Of the files that a query finds, those that have a text, best first."""
+        """The files with text that a query finds, best first."""
         wanted = text.encode()
 
         def read() -> list[SearchedFile]:

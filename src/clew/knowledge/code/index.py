@@ -157,7 +157,7 @@ class IndexPass:
 
 
 def _is_same(row: FileInfo, content: FileContent) -> bool:
-    """Whether a content is that of a row. A file that cannot be read is compared by the reason."""
+    """Whether a row has this content. A file that cannot be read is compared by the reason."""
     return row.blob == content.blob and (bool(content.blob) or row.left_out == content.left_out)
 
 
@@ -220,7 +220,7 @@ class Indexer:
     ) -> IndexReport:
         """Index all changed files, then link them by names, then embed them, then follow their values, up to the step
         `until`. Waits while another process refreshes. With `has_late_words`, `follow` makes the words of Python files
-        beside following their values, where another process follows them."""
+        beside following their values, if another process follows them."""
         report = report or _report_nothing
         began = time.monotonic()
         with self._refreshing, process_lock(self._store.path, lambda: report(0, 0, "another process is indexing")):
@@ -313,7 +313,7 @@ class Indexer:
                 self._links.follow()
 
     def _follow_and_embed(self, report: Progress) -> None:
-        """Both at once, and the missing words: following mostly waits for the link worker."""
+        """Follow values and index words at the same time, because following mostly waits for the link worker."""
         with ThreadPoolExecutor(1, thread_name_prefix="clew-following") as thread:
             following = thread.submit(self._follow, report)
             self._make_words()
@@ -353,7 +353,7 @@ class Indexer:
             return looking.result(), known
 
     def _run_steps(self, report: Progress, steps: Iterable[Step]) -> None:
-        """The steps after reading. `stop` ends the link worker during its work: that is no error."""
+        """The steps after reading. `stop` ends the link worker during its work: that is not an error."""
         try:
             for step in steps:
                 if not self._stopped.is_set():

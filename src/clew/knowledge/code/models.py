@@ -91,8 +91,8 @@ def parse_ref(ref: str) -> CodeRef:
 
 
 def file_of(root: Path, ref: str) -> str:
-    """The file that a reference means: the one of that very name if it exists, else the path before a line or symbol.
-    Raises InvalidInput as `parse_ref`."""
+    """The file that a reference means: the file with exactly this name if it exists, else the path before a line or
+    symbol. Raises InvalidInput as `parse_ref`."""
     parsed, whole = parse_ref(ref), ref.strip().removeprefix("./")
     return whole if _is_inside(whole) and os.path.isfile(f"{root}/{whole}") else parsed.path
 
@@ -110,7 +110,7 @@ def readings(ref: str) -> list[CodeRef]:
 def check_ref(ref: str) -> None:
     """Raises InvalidInput for a text that cannot name code."""
     if not ref.strip() or len(ref) > MAX_REF or not is_utf8(ref):
-        reason = "is empty" if not ref.strip() else "is no text, or longer than any name"
+        reason = "is empty" if not ref.strip() else "is not text, or is longer than any name"
         raise InvalidInput("symbol", reason, hint="Name a function, a method or a class, or write path#name")
 
 

@@ -35,13 +35,13 @@ POOL_FROM = 64
 BATCH, IN_FLIGHT = 32, 4
 """Files that are parsed and written together, and batches under way at once."""
 SECONDS = 10.0
-"""Processor time that a worker may use for one content: four times what the largest file of code takes."""
+"""Processor time that a worker may use for one content: four times the time of the largest file of code."""
 PATIENCE = 6
 """A batch may take this many times SECONDS on the clock; then its current content is tried once more."""
 STRIKES = 3
 """After this many crashes of a parser, hard contents of its language are not parsed."""
 MORE_MEMORY = 1 << 30
-"""Bytes that a worker may allocate: five times what the largest file of code takes."""
+"""Bytes that a worker may allocate: five times the memory of the largest file of code."""
 NOT_SURVIVED = "its parser did not survive it"
 GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
 
@@ -95,7 +95,7 @@ def run_jobs(jobs: Sequence[ParseJob], pool: Pool | None = None) -> list[ParsedC
     """Parse contents in order. A worker parses those that may take long, and gives up after the time limit."""
     if not jobs:
         return []
-    from clew.knowledge.code.languages.extract import is_hard  # the parsers are for those who have something to parse
+    from clew.knowledge.code.languages.extract import is_hard  # only needed if there is something to parse
 
     hard = [at for at, job in enumerate(jobs) if job.has_facts and is_hard(job.body, job.language)]
     found = {at: run_job(job) for at, job in enumerate(jobs) if at not in hard}

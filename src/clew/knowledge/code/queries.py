@@ -46,10 +46,10 @@ _NAMES_FROM = (
 )
 _CLOSE = 0.75
 _LONGEST_FIRST = "ORDER BY s.line_end - s.line_start DESC, s.line_start DESC"
-"""Of definitions of one name, stubs and overloads come after the implementation."""
+"""The order of definitions of one name: stubs and overloads come after the implementation."""
 _FOLDER_STEMS = frozenset(("__init__", "mod", "lib", "main", "index"))
 _BY_FOLDER = frozenset(("go", "java"))
-"""Languages whose packages are folders: the name of the file is no part of a qualified name."""
+"""Languages whose packages are folders: the name of the file is not part of a qualified name."""
 _FRAME = lazy_pattern(r'File "([^"\n]{1,300})", line (\d{1,7}), in (\w{1,200})')
 _MAX_TRACE, _MAX_FRAMES = 20_000, 100
 
@@ -81,7 +81,7 @@ def get_symbol(sql: Sql, ref: str) -> SymbolRow:
 
 def get_symbols(sql: Sql, ref: str) -> list[SymbolRow]:
     """The symbols that a reference or a name may mean: exact spelling first, and tests and examples last. Raises
-    NotFound, with similar names, and InvalidInput for a text that can be no name."""
+    NotFound, with similar names, and InvalidInput for a text that cannot be a name."""
     check_ref(ref)
     name = ref.strip()
     found = _find_placed(sql, name) or _find_by_name(sql, name)
@@ -129,7 +129,7 @@ def find_prefixed(sql: Sql, prefix: str, limit: int) -> list[SymbolRow]:
 
 
 def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
-    """The file and its symbols in their order. Raises NotFound, and InvalidInput for a text that can be no path."""
+    """The file and its symbols in their order. Raises NotFound, and InvalidInput for a text that cannot be a path."""
     check_ref(path)
     where = "WHERE f.path = ? ORDER BY s.qualname != '', s.line_start, s.id"
     rows = find_symbols(sql, where, (path.removeprefix("code:").removeprefix("./"),))
@@ -187,7 +187,7 @@ def _find_within(sql: Sql, ref: CodeRef) -> list[SymbolRow]:
 
 
 def _find_by_name(sql: Sql, name: str) -> list[SymbolRow]:
-    """By the end of a qualified name in exact spelling, then by reexports, then in any case."""
+    """Find symbols by the end of a qualified name in exact spelling, then by reexports, then in any case."""
     parts = name_parts(name)
     if not parts:
         return []

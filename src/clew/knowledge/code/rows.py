@@ -149,7 +149,7 @@ def write_status(sql: Sql, path: str, content: FileContent) -> None:
 
 
 def write_file(sql: Sql, content: FileContent, language: str, facts: FileFacts | None, left_out: str = "") -> None:
-    """Write a file with its symbols. Without facts only its name is known."""
+    """Write a file with its symbols. Without facts, only its name is stored."""
     left_out = left_out or content.left_out
     known = (content.path, bytes.fromhex(content.blob), language, *content.status, content.looked_ns)
     file = sql.execute(_WRITE_FILE, (*known, facts.lines if facts else 0, left_out)).fetchone()[0]

@@ -146,9 +146,9 @@ class CodeWatch:
         try:
             await work
         except ClewError as error:
-            _log.warning("what changed below %s is not known yet: %s", self._graph.tree.root, error)
+            _log.warning("changes below %s are not read yet: %s", self._graph.tree.root, error)
         except Exception as error:  # a task boundary: an error with one file does not end the watch
-            _log.warning("what changed below %s is not known: %s", self._graph.tree.root, type(error).__name__)
+            _log.warning("changes below %s cannot be read: %s", self._graph.tree.root, type(error).__name__)
 
     async def _refresh(self) -> None:
         done: IndexReport = await self._graph.refresh(self._report)

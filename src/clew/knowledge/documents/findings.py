@@ -191,7 +191,7 @@ def with_text(
 def find_doubts(text: str, nodes: Sequence[Node], evidence: Sequence[Evidence]) -> tuple[str, ...]:
     """Reasons not to believe a text: unknown or unverified sources, inferences, and statements without support."""
     parsed = parse_response(text, evidence)
-    doubts = [f"it cites [{number}], which is no source" for number in parsed.unknown]
+    doubts = [f"it cites [{number}], which is not a source" for number in parsed.unknown]
     doubts += [f"it concludes by itself: {inline(each, 120)}" for each in parsed.inferences]
     known = sorted({number for number in cited(text) if 1 <= number <= len(nodes)})
     doubts += [f"[{number}] is unverified" for number in known if _is_unverified(nodes[number - 1])]

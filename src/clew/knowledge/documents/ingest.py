@@ -184,8 +184,8 @@ class CutDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def save_document(trail: Trail, document: CutDocument, *, by: Principal) -> Ingested:
-    """Make the nodes of the document those of its key. Unchanged nodes are not written again; the trail keeps the
-    earlier versions of a changed one."""
+    """Replace the nodes that are stored under the key of the document. Unchanged nodes are not written again. The trail
+    keeps the earlier versions of a changed node."""
     drafts = _draft_nodes(document, by)
     done = await mirror_files(trail, drafts, _selector(document.key), by=by)
     ids = [str(draft.id) for draft in drafts]
@@ -300,7 +300,7 @@ def _check(source: NewSource) -> None:
     if bool(source.path) == bool(source.text.strip()):
         raise InvalidInput("source", "needs a path or a text, and not both", hint="An address alone is not fetched")
     if len(source.url) > 2_000 or not source.url.isprintable() or " " in source.url:
-        raise InvalidInput("url", "is no address")
+        raise InvalidInput("url", "is not an address")
 
 
 def _content(source: NewSource, root: Path) -> bytes:
@@ -325,11 +325,11 @@ def _read_inside(path: str, root: Path) -> bytes:
         file = os.fdopen(open_inside(os.path.realpath(root), plain), "rb")
     except (OSError, ValueError):
         raise SourceError(
-            path, "is no file below the folder of the project", hint="Give a path relative to it"
+            path, "is not a file below the folder of the project", hint="Give a path relative to it"
         ) from None
     with file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise SourceError(path, "is no regular file")
+            raise SourceError(path, "is not a regular file")
         return file.read(MAX_BYTES + 1)
 
 

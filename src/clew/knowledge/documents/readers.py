@@ -141,7 +141,7 @@ def read_paper(body: bytes, name: str, title: str = "") -> SourceText:
         raise
     except Exception as error:  # the parser may raise anything for a hostile file
         _log.debug("%s could not be read as a PDF: %s", name, type(error).__name__)
-        raise FormatError(name, "is no PDF that can be read; it may be broken") from None
+        raise FormatError(name, "is not a readable PDF: it may be damaged") from None
     if not any(text.strip() for text in texts):
         raise FormatError(name, "has no text; its pages may be pictures")
     title = clean_name(title, _paper_title(own_title, texts[0], name))

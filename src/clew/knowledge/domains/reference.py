@@ -78,7 +78,7 @@ def _ingestion_tools(known: OpenKnowledge) -> Sequence[Tool]:
         text. It stays unverified until a person verifies it."""
         published_at = parse_date(published) if published else None
         if published and published_at is None:
-            raise InvalidInput("published", "is no date", hint="For example 2022-06-01")
+            raise InvalidInput("published", "is not a date", hint="For example 2022-06-01")
         given = {"path": path, "text": text, "title": title, "url": url, "venue": venue}
         source = NewSource(kind=kind, authors=authors, published_at=published_at, **given)
         done = await (await known()).library(ctx.by).ingest_source(source)

@@ -54,7 +54,7 @@ def method_tool(
 
 
 def add_withheld_note(tools: Iterable[Tool], known: OpenKnowledge) -> tuple[Tool, ...]:
-    """The same tools, with a note below each result if parts of the trail were left out for lack of consent."""
+    """Return the tools with a note below each result if parts of the trail were left out for lack of consent."""
     return tuple(_with_note(each, known) for each in tools)
 
 

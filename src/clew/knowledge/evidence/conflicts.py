@@ -127,8 +127,8 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
 
 
 def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[SourceConflict]:
-    """Claims of two nodes that use different things for one purpose; and, where one of the nodes is a note, claims with
-    different numbers for one thing, or of which one denies the other."""
+    """The contradicting claims of two nodes: different tools for one purpose. If one of the nodes is a note, also
+    different numbers for one subject, and claims that deny each other."""
     seen: set[tuple[str, str]] = set()
     if not any(_is_note(node) for node, _ in said):
         said = [(node, claim) for node, claim in said if _used(claim)]
@@ -250,7 +250,8 @@ async def list_conflicts(trail: Trail, *, by: Principal, limit: int = 50) -> lis
 
 
 async def resolve_conflict(trail: Trail, id: str, resolution: str, *, by: Principal, clock: Clock) -> SourceConflict:
-    """Mark a conflict as resolved. Raises NotFound for an id that is no conflict, Conflict for a concurrent change."""
+    """Mark a conflict as resolved. Raises NotFound for an id that is not a conflict, Conflict for a concurrent
+    change."""
     found = await trail.records.get(id, by=by)
     if found.schema_name != SCHEMA:
         raise NotFound("conflict", id)

@@ -91,11 +91,11 @@ class Commits:
         return await self._ask(lambda: self._log.select(wanted, limit=limit, oldest_first=oldest_first))
 
     async def find(self, sha: str) -> GitCommit | None:
-        """The only known commit whose name begins so."""
+        """The commit whose id begins with `sha`; None if no commit or more than one is known."""
         return await self._ask(lambda: self._log.find(sha))
 
     async def paths_of(self, name: str) -> list[str]:
-        """The files that a name means; a single file with its earlier names."""
+        """The files that a name means. A single file comes with its earlier names."""
         return await self._ask(lambda: self._log.paths_of(name))
 
     async def authors_of(self, name: str) -> list[str]:

@@ -134,7 +134,7 @@ def parse_log(pieces: Iterable[bytes]) -> Iterator[GitCommit]:
 
 
 def _touched(piece: bytes, feed: Iterator[bytes]) -> list[Touched]:
-    """From `:mode mode blob blob STATUS` and the one or two paths after it."""
+    """Parse `:mode mode blob blob STATUS` and the one or two paths after it."""
     piece = piece.strip(b"\n")
     status = piece.rpartition(b" ")[2][:1]
     if not piece.startswith(b":") or not status:
@@ -274,7 +274,7 @@ def _head(root: Path) -> VersionTag | None:
 
 
 def _find(tags: Sequence[VersionTag], version: str) -> VersionTag | None:
-    """The tag of a version; of several, the one with the shortest name."""
+    """The tag of a version. If there are several, the tag with the shortest name."""
     wanted = version_key(version)
     same = (tag for tag in tags if wanted is not None and tag.key == wanted)
     return min(same, key=lambda tag: (len(tag.name), tag.name), default=None)

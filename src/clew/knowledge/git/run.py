@@ -57,14 +57,14 @@ SAFE_OPTIONS = (
     *("-c", "core.sshCommand=false"),
     "--literal-pathspecs",
 )
-"""Options that stop git from running what a repository configures."""
+"""Options that stop git from running programs that a repository configures."""
 _SHA = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REPACK = "`git repack -a -d` and removing its objects/info/alternates make it whole"
 _PLAIN = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n"
 _SHA256 = "[core]\n\trepositoryformatversion = 1\n\tbare = true\n[extensions]\n\tobjectFormat = sha256\n"
 _log = logging.getLogger(__name__)
 _stuck: dict[tuple[str, str], float] = {}
-"""By folder and command, the moment until which it is not tried; an empty command means all."""
+"""The moment until which a command is not tried, by folder and command. An empty command means all commands."""
 _warned: set[tuple[str, str]] = set()
 
 
@@ -79,9 +79,9 @@ def start_git(
     root: str | Path, arguments: Sequence[str], apart: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes]:
     """Start git in a folder, or in the GIT_DIR of the additional environment `apart`. Raises SourceError when git is
-    missing, or did not answer there lately."""
+    missing, or did not answer there recently."""
     if is_stuck(root, arguments[0]):
-        raise SourceError("git", f"{arguments[0]} did not answer lately in {root}", hint="Look for pipes in its place")
+        raise SourceError("git", f"{arguments[0]} did not answer recently in {root}", hint="Look for named pipes there")
     more = apart or {}
     try:
         return subprocess.Popen(
@@ -161,7 +161,7 @@ def _chunks(
         finally:
             process.kill()
     if process.returncode:
-        hint = "`git fsck` tells whether the repository is whole"
+        hint = "`git fsck` checks whether the repository is intact"
         raise GitFailed("git", f"{command} ended with {process.returncode}", hint=hint)
 
 
@@ -225,7 +225,7 @@ class Objects(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def find_head(root: Path) -> str | None:
-    """The commit that is checked out. None where `find_objects` raises."""
+    """The commit that is checked out. None if `find_objects` raises."""
     try:
         return find_objects(root).head
     except SourceError:
@@ -245,7 +245,7 @@ def find_objects(root: Path) -> Objects:
         _warned.add((str(root), reason))
         _log.warning("the history of git is left out: %s", reason)
     if reason:
-        raise SourceError("git", f"is not asked: {reason}")
+        raise SourceError("git", f"is not used in this folder: {reason}")
     prefix = printed[2].decode(errors="surrogateescape")
     return Objects(root=root, head=read_sha(printed[3]), prefix=prefix, own=own, common=common)
 
@@ -274,7 +274,7 @@ def _apart(objects: Objects) -> Iterator[dict[str, str]]:
 
 
 def _find_stranger(root: Path, own: Path, common: Path) -> str:
-    """Why a repository is not the folder's own; empty when it is."""
+    """The reason why a repository does not belong to the folder; empty if it does."""
     top = _find_top(root, own)
     if top is None:
         return f"nothing around this folder leads to {_shown(own)}"
@@ -287,7 +287,8 @@ def _find_stranger(root: Path, own: Path, common: Path) -> str:
 
 
 def _find_top(folder: Path, own: Path) -> Path | None:
-    """The folder whose `.git` git found, or that is a repository itself."""
+    """The nearest folder, from `folder` upward, that is the git folder `own` or whose `.git` leads to it. None if there
+    is none."""
     for each in (folder, *folder.parents):
         if each == own or Path(os.path.realpath(each / ".git")) == own or _named_in(each / ".git", "gitdir:") == own:
             return each
@@ -306,7 +307,7 @@ def _points_back(own: Path, top: Path) -> bool:
 
 
 def _find_borrowed(common: Path) -> str:
-    """Which objects of a repository lie outside of it, or may do so; empty when none do."""
+    """A sentence about objects of a repository that lie outside of it, or may; empty if there are none."""
     objects = common / "objects"
     for place in (objects, *(link for part in ("", "pack", "info") for link in _links_in(objects / part))):
         if not Path(os.path.realpath(place)).is_relative_to(common):

@@ -84,7 +84,7 @@ class LogRefresh(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CommitFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which commits; all given parts must hold. `since` is inclusive, `until` exclusive."""
+    """A filter of commits: all given parts must hold. `since` is inclusive, `until` exclusive."""
 
     since: datetime | None = None
     until: datetime | None = None
@@ -129,7 +129,7 @@ class GitLog:
         return int(self._rows("SELECT count(*) FROM git_commits")[0][0])
 
     def find(self, sha: str) -> GitCommit | None:
-        """The only known commit whose name begins so."""
+        """The commit whose id begins with a prefix; None if no commit or more than one is known."""
         if len(sha) < 4 or not all(letter in "0123456789abcdef" for letter in sha):
             return None
         statement = f"SELECT {_COLUMNS} FROM git_commits c WHERE c.sha >= ? AND c.sha < ? LIMIT 2"
@@ -356,7 +356,7 @@ def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any
 
 
 def _shares(sql: Sql, queries: Sequence[str], numbers: Sequence[int]) -> dict[int, float]:
-    """For some commits, the share of the queries that their messages fit; rare ones count more."""
+    """For some commits, the share of the queries that their messages match. Rare queries count more."""
     [(total,)] = sql.execute("SELECT count(*) FROM git_commits").fetchall()
     found, weights = dict.fromkeys(numbers, 0.0), 0.0
     statement = (

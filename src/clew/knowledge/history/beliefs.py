@@ -185,7 +185,7 @@ def _moment(moment: datetime, open_end: datetime) -> datetime | None:
 
 
 class BeliefLedger:
-    """The beliefs that one principal records and sees. Calls raise what the trail raises."""
+    """The beliefs that one principal records and sees. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal, clock: Clock) -> None:
         self._trail, self._by, self._clock = trail, by, clock
@@ -390,5 +390,5 @@ def _number(text: str) -> str:
 
 
 def _tidied(text: str) -> str:
-    """Without spaces around marks, and with one kind of quotes."""
+    """Return a statement without spaces around marks, and with one kind of quotes."""
     return _AROUND.sub(r"\1", text.translate(dict.fromkeys(map(ord, '"`“”‘’'), "'")))

@@ -1,5 +1,5 @@
-"""Changelogs: the changes of each version. Any common name and folder; markdown, reStructuredText and plain text; list
-items and paragraphs."""
+"""Changelogs: the changes of each version. Changelogs are found under any common name and folder, in markdown,
+reStructuredText and plain text. Changes are list items and paragraphs."""
 
 from __future__ import annotations
 
@@ -295,7 +295,8 @@ def _is_release(text: str, words: int = 0) -> bool:
 
 
 def _kind_of(section: str, text: str) -> ChangeKind:
-    """The kind of a change, by the label in front of it, else by the heading above, else by the first telling word."""
+    """The kind of a change, by the label in front of it, else by the heading above, else by the first word that names a
+    kind."""
     label = _LABEL.match(text)
     for said in (label[1] if label else "", section, text):
         for kind, words in _KINDS:

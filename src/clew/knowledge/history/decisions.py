@@ -185,7 +185,7 @@ class _KnownDecision(NamedTuple):
     record: DecisionRecord
     words: frozenset[str]
     written: datetime
-    """When its file was written."""
+    """The time when the file of a record was written."""
 
 
 class Decisions:

@@ -75,8 +75,9 @@ _NODE_TYPES = {
 
 
 class ArchiveQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which entries; all given parts must hold. The default scope is the own session and promoted entries of any;
-    `current_only` is the own session, `cross_session` all of them. Both bounds of time are inclusive."""
+    """A filter of entries: all given parts must hold. By default it matches entries of the own session and promoted
+    entries of all sessions. `current_only` matches only the own session, `cross_session` matches all sessions. Both
+    bounds of time are inclusive."""
 
     categories: Sequence[Category] = ()
     checkpoints: Sequence[CheckpointCategory] = ()

@@ -73,7 +73,7 @@ _ALIKE = 0.6
 
 
 class Chronicle:
-    """The entries that one principal writes and reads in one session. Calls raise what the trail raises."""
+    """The entries that one principal writes and reads in one session. Calls raise the errors of the trail."""
 
     def __init__(
         self, trail: Trail, by: Principal, session_id: str, clock: Clock, firewall: Firewall | None = None
@@ -158,8 +158,8 @@ class StoredSummary(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Archive:
-    """The summaries that one principal writes and sees, and the decision records of the repository. Calls raise what
-    the trail raises."""
+    """The summaries that one principal writes and sees, and the decision records of the repository. Calls raise the
+    errors of the trail."""
 
     def __init__(
         self, trail: Trail, by: Principal, firewall: Firewall | None = None, decisions: Decisions | None = None
@@ -307,7 +307,7 @@ class Archive:
     async def _check_references(self, ids: Sequence[str]) -> None:
         for id in ids:
             if (await self.links.nodes.get_node(id)).domain is not NodeDomain.ACADEMIC:
-                raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
+                raise InvalidInput("inspired_by", f"{id} is not a reference", hint="Give ids that `research` shows")
 
 
 def _group(found: Sequence[ScoredNode]) -> list[list[ScoredNode]]:

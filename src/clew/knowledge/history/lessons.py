@@ -51,7 +51,7 @@ class Mistake(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Mistakes:
-    """The mistakes that one principal reports and is warned of. Calls raise what the trail raises."""
+    """The mistakes that one principal reports and is warned of. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal, clock: Clock) -> None:
         self._trail, self._by, self._clock = trail, by, clock
@@ -136,7 +136,7 @@ class Preferences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserPreferences:
-    """The preferences of one owner, as one session sees them. Calls raise what the trail raises."""
+    """The preferences of one owner, as one session sees them. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal, clock: Clock, session_id: str = "") -> None:
         self._trail, self._by, self._clock, self._session = trail, by, clock, session_id
@@ -170,7 +170,7 @@ class UserPreferences:
         """
         name, value = _checked("category", category), _checked("preference", preference)
         if for_session and not self._session:
-            raise InvalidInput("for_session", "there is no session")
+            raise InvalidInput("for_session", "needs a session")
         await self._put(name, lambda was: {**was, "category": name, "explicit": value}, in_session=for_session)
         return f"{name}, for this session" if for_session else f"{name}, for all sessions"
 

@@ -50,10 +50,10 @@ def anchor_id(owner_id: str, ref: str) -> str:
 
 
 async def ensure_anchors(trail: Trail, refs: Sequence[str], *, by: Principal) -> list[str]:
-    """Create the nodes of these places where missing; return their ids in the order given, each once. All references
+    """Create the nodes of these places if missing; return their ids in the order given, each once. All references
     are checked before anything is written. Raises InvalidInput, TooLarge."""
     if len(refs) > MAX_REFS:
-        raise InvalidInput("code_references", f"may hold {MAX_REFS} places")
+        raise InvalidInput("code_references", f"must have at most {MAX_REFS} places")
     places = {keyed_id(by.owner_id, place.key): place for place in map(parse_ref, refs)}
     graph = NodeGraph(trail, by)
     for id, place in places.items():

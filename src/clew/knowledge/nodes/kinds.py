@@ -86,7 +86,7 @@ class TrustLevel(LabelledNumber):
 
 
 class ConflictKind(LabelledNumber):
-    """How two nodes disagree."""
+    """The kind of disagreement between two nodes."""
 
     TEMPORAL = 0
     SOURCE_MISMATCH = 1

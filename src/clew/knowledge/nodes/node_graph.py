@@ -45,14 +45,14 @@ CANDIDATES = 60
 """Hits among which the best are chosen."""
 NEXT, SECOND = 0.15, 0.10
 """The share of a neighbour's score that is added to a score, and that of the next but one neighbour. Chosen on
-memory_dev, where half or twice as much does nearly as well."""
+memory_dev; half or twice as much does nearly as well."""
 _WEIGHTS = {"title": 1.5, "content": 1.0}
 """Weights of the words in the name and the content of a node: the content matters more than in other records."""
 _FOLLOWED_BY = EdgeType.FOLLOWED_BY.label
 
 
 class NodeGraph:
-    """The nodes that one principal sees on a trail. Calls raise what the trail raises."""
+    """The nodes that one principal sees on a trail. Calls raise the errors of the trail."""
 
     def __init__(self, trail: Trail, by: Principal) -> None:
         self._trail = trail
@@ -69,7 +69,7 @@ class NodeGraph:
         return to_node(await self._trail.records.create(draft, by=self._by))
 
     async def get_node(self, id: str) -> Node:
-        """Raises NotFound when there is no such breadcrumb or it is no node."""
+        """Raises NotFound if there is no such breadcrumb or it is not a node."""
         [node] = await self.as_nodes([await self._trail.records.get(id, by=self._by)])
         return node
 

@@ -21,7 +21,7 @@ UNVERIFIED = "[UNVERIFIED]"
 
 
 class Node(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1; `content` begins with UNVERIFIED where
+    """A piece of knowledge. `trust` is from 0 to 100, `confidence` from 0 to 1; `content` begins with UNVERIFIED if
     a check failed. Code has a place, history a time and a category, literature a url, a source and authors."""
 
     id: str
@@ -130,12 +130,12 @@ _OF_BREADCRUMB = ("id", "session_id", "tags", "scopes", "verification", "trust")
 _SHOWN = {"include": ["content"]}
 """The hints of a node: models see only the content, and the vector is made from the content and the name."""
 _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value": True}}}
-"""The same hints with a mark. The mark is the name of a field, because only text values go into the vector."""
+"""Return the hints with a mark. The mark is the name of a field, because only text values go into the vector."""
 
 
 def to_node(breadcrumb: Breadcrumb) -> Node:
     """Convert a breadcrumb to a node, also one in the format of an earlier release. Only code has a place in a file:
-    that of other nodes is a claim of their writers, and left out. Raises NotFound if it is no node."""
+    that of other nodes is a claim of their writers, and left out. Raises NotFound if it is not a node."""
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)
     context = breadcrumb.context
@@ -208,7 +208,7 @@ class ScoredNode(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NodeFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """A filter over nodes; all given parts must match. `path` is a glob. Values of `metadata` must be equal; a dot in a
+    """A filter over nodes: all given parts must match. `path` is a glob. Values of `metadata` must be equal. A dot in a
     key leads into a nested object."""
 
     domain: NodeDomain | None = None

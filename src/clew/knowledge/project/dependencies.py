@@ -233,7 +233,7 @@ def _top(module: str, language: str) -> str:
 
 
 def _fit(need: Need, package: DeclaredPackage) -> float:
-    """The fit of a package to a need; over 1 where its own name is the need."""
+    """The fit of a package to a need; over 1 if its own name is the need."""
     if all(need.matched(terms_in(package.name))):
         return 1.5
     return max((each.closeness(need) for each in _load().capabilities if each.provides(package)), default=0.0)

@@ -67,7 +67,7 @@ State = dict[str, Any]
 
 class ToolDiscovery:
     """Discovers the tools of one project. `scans` counts searches of its files: a valid cache entry needs none. Calls
-    raise what the trail raises, and InvalidInput; no file of the project makes them fail."""
+    raise the errors of the trail, and InvalidInput; no file of the project makes them fail."""
 
     def __init__(
         self, code_root: Path, trail: Trail, clock: Clock, by: Principal, research: Research | None = None
@@ -123,7 +123,7 @@ class ToolDiscovery:
     async def _discover(
         self, request: ToolDiscoveryRequest, files: ProjectFiles, chosen: dict[str, str]
     ) -> ToolDiscoveryResponse:
-        """The project decides where it configures a tool; else the choice of the user, then research, then options."""
+        """Settings of the project decide first, then the choice of the user, then research, then options."""
         self.scans += 1
         category = request.tool_category
         scan = await asyncio.to_thread(scan_project, files, category, request.languages)
@@ -160,7 +160,7 @@ class ToolDiscovery:
         name: str,
         rationale: str = "",
     ) -> DiscoveredTool:
-        """A tool by its name: the inferred one, which names its place in the project, or else the one of the table."""
+        """A tool by its name: the tool found in the project, which names its place there, or the tool of the table."""
         tool = describe_tool(self._root, name, request.tool_category, language, request.target_path)
         why = rationale or f"A common {category_label(request.tool_category)}{f' for {language}' if language else ''}"
         same = [each for each in inferred if each.name == name]
@@ -170,13 +170,13 @@ class ToolDiscovery:
         try:
             return await self._research(category, language) if self._research else None
         except ClewError:
-            return None  # the user decides where research fails
+            return None  # the user decides if research fails
 
     def _check(self, request: ToolDiscoveryRequest) -> ToolDiscoveryRequest:
         try:
             real = Path(os.path.realpath(os.path.join(self._root, request.target_path)))
         except ValueError:
-            raise InvalidInput("target_path", "is no path") from None
+            raise InvalidInput("target_path", "is not a path") from None
         if not real.is_relative_to(self._root):
             raise InvalidInput("target_path", "leads out of the project", hint="Give a path below its folder")
         target = real.relative_to(self._root).as_posix()
@@ -184,7 +184,7 @@ class ToolDiscovery:
         return msgspec.structs.replace(request, target_path="" if target == "." else target, languages=languages)
 
     async def _find_cached(self, request: ToolDiscoveryRequest, state: State) -> ToolDiscoveryResponse | None:
-        """The cached response where it is valid; installed programs are looked up again."""
+        """The cached response if it is valid; installed programs are looked up again."""
         found = await find_keyed(self._trail, self._key(request), by=self._by)
         if found is None or found.schema_name != SCHEMA:
             return None
@@ -223,7 +223,7 @@ class ToolDiscovery:
 
 
 def checkout_of(root: Path) -> str:
-    """The branch and commit that are checked out; empty where there is no git."""
+    """The branch and commit that are checked out; empty if there is no git."""
     try:
         branch = run_git(root, ["symbolic-ref", "--quiet", "HEAD"]).decode(errors="replace").strip()
     except SourceError:
@@ -232,7 +232,7 @@ def checkout_of(root: Path) -> str:
 
 
 def document_research(search: Callable[[str, int], Awaitable[list[ScoredNode]]]) -> Research:
-    """Research in the documents that `search` finds for a question, up to a limit. A document recommends a tool where a
+    """Research in the documents that `search` finds for a question, up to a limit. A document recommends a tool if a
     line names it together with its purpose; a tool that several documents name, and twice as many as the next, is
     clearly recommended."""
 

@@ -59,8 +59,8 @@ class Statement(NamedTuple):
 
 class KeyRule(NamedTuple):
     """Values at `path` (see `ParsedText.select`) are statements. A `name` of `*` is the key that the last `*` stands
-    for, or else the last key; `=` is the value itself; `job` is the key of the first `*` and the name of the step. A
-    `group` of `*` is the group of packages by that key."""
+    for, or the last key if there is no `*`. A `name` of `=` is the value itself. A `name` of `job` is the key of the
+    first `*` and the name of the step. A `group` of `*` is the group of packages by that key."""
 
     path: str
     kind: Kind
@@ -77,7 +77,7 @@ class KeyRule(NamedTuple):
 
 
 class LineRule(NamedTuple):
-    """Matches of a pattern are statements; the groups `name` and `value` are read where the pattern has them."""
+    """Matches of a pattern are statements; the groups `name` and `value` are read if the pattern has them."""
 
     pattern: str
     kind: Kind
@@ -317,7 +317,7 @@ def parse_manifest(path: str, text: str) -> PackageManifest:
     """The packages that a manifest declares, in the order of its parts, up to a limit; none for another file."""
     ecosystem, read = ecosystem_of(path), reader_of(path)
     if ecosystem is None or read is None:
-        return PackageManifest(path=path, problem="is no manifest of a known name")
+        return PackageManifest(path=path, problem="is not a manifest of a known name")
     if len(text) > MAX_TEXT:
         return PackageManifest(path=path, problem=f"has over {MAX_TEXT:,} characters")
     file = ManifestFile(path, text)

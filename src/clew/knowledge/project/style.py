@@ -85,8 +85,8 @@ class StyleExample(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LanguageStyle(msgspec.Struct, frozen=True, kw_only=True):
-    """The style of one language; a value is empty where the code shows none. `naming` are cases such as `snake_case`.
-    `indent_size` counts spaces, or 1 for tabs; `trailing_comma` is all, es5 or none. `counts` are the numbers behind
+    """The style of one language. A value is empty if the code shows none. `naming` are cases such as `snake_case`.
+    `indent_size` counts spaces, or is 1 for tabs. `trailing_comma` is all, es5 or none. `counts` are the numbers behind
     each statement, from `files` files."""
 
     language: str
@@ -163,7 +163,9 @@ async def detect_patterns(code: CodeGraph, language: LanguageName = "") -> list[
 async def _files_by_language(code: CodeGraph, language: str) -> dict[str, list[FileInfo]]:
     wanted = normal_language(language or "all")
     if wanted not in (*LANGUAGES, "all"):
-        raise InvalidInput("language", f"{wanted[:40]!r} is not read", hint=f"Languages are {', '.join(LANGUAGES)}")
+        raise InvalidInput(
+            "language", f"{wanted[:40]!r} is not supported", hint=f"Languages are {', '.join(LANGUAGES)}"
+        )
     groups: defaultdict[str, list[FileInfo]] = defaultdict(list)
     for file in await code.files():
         if file.language and wanted in ("all", normal_language(file.language)):
@@ -354,7 +356,7 @@ def _count_layout(plain: Plain, family: str, counts: Mapping[str, Counter[str]])
 
 
 def _comma(counts: Counter[str]) -> str:
-    """`all`, `es5` (in lists and objects, not in calls) or `none`; empty where no list goes over several lines."""
+    """`all`, `es5` (in lists and objects, not in calls) or `none`; empty if no list goes over several lines."""
     ends = {place: counts[f"{place} yes"] > counts[f"{place} no"] for place in ("item", "call")}
     if not counts.total():
         return ""

@@ -68,7 +68,7 @@ def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
 
 
 def own_files(files: Sequence[FileInfo], limit: int) -> list[str]:
-    """Paths of the product itself, spread over all folders; tests and examples only where there are no others."""
+    """Paths of the product itself, spread over all folders; tests and examples only if there are no others."""
     small = [file.path for file in files if file.status.size <= MAX_TEXT]
     own = [path for path in small if not kind_of(path) & (TEST | ASIDE)] or small
     return own[:: max(1, -(-len(own) // limit))]

@@ -158,7 +158,7 @@ def classify(name: str, value: str) -> tuple[Category, str]:
 
 
 def _category(parts: list[str], value: str) -> Category:
-    """By one or two words of the name, then by the value."""
+    """Classify a token by one or two words of its name, then by its value."""
     is_colour = read_colour(value) is not None
     for words in (*pairwise(parts), *((part,) for part in parts)):
         found = _named("-".join(words))

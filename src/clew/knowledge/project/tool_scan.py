@@ -233,7 +233,7 @@ class ProjectFiles:
 
 
 def _list_names(folder: str) -> list[str]:
-    """The names in a folder, sorted; none where it cannot be read."""
+    """The names in a folder, sorted; empty if it cannot be read."""
     try:
         return sorted(os.listdir(folder))
     except OSError:
@@ -273,7 +273,7 @@ def describe_tool(root: str, name: str, category: ToolCategory, language: str, t
 
 
 class Scan(msgspec.Struct, frozen=True, kw_only=True):
-    """The tools of one category. `open_language` is the language in question where nothing is configured."""
+    """The tools of one category. `open_language` is the language in question if nothing is configured."""
 
     open_language: str
     tools: tuple[DiscoveredTool, ...]
@@ -281,9 +281,9 @@ class Scan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def scan_project(files: ProjectFiles, category: ToolCategory, named: Sequence[str] = ()) -> Scan:
-    """Find the tools of a category: for the named languages, or for all. A configured tool leaves no question; else the
-    first named language, or that of most files, is in question. Configured tools displace others, and tools for one
-    language come before tools for any."""
+    """Find the tools of a category, for the named languages or for all. Configured tools replace others. If no tool is
+    configured, the first named language, or the language of most files, stays in question (`open_language`). Tools for
+    one language come before tools for any."""
     languages = tuple(named) or tuple(files.languages()[:1])
     wanted = languages if named or files.is_file else ()
     signs = [sign for sign in files.signs if sign.category == category and _serves(sign.tool, wanted)]
@@ -340,7 +340,7 @@ _KINDS: dict[ToolKind, tuple[ToolCategory, tuple[str, ...]]] = {
 
 class ProjectTool(msgspec.Struct, frozen=True, kw_only=True):
     """A tool of a project. `files` are globs of the files that it is for; `reason` says which file names it. A default
-    is the usual tool of the language, where the project names none."""
+    is the usual tool of the language, used if the project names none."""
 
     kind: ToolKind
     name: str

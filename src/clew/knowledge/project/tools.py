@@ -37,7 +37,9 @@ class ToolDiscoveryRequest(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         if self.tool_category not in CATEGORIES:
             raise InvalidInput(
-                "tool_category", f"{self.tool_category!r} is not one", hint=f"Categories are {', '.join(CATEGORIES)}"
+                "tool_category",
+                f"{self.tool_category!r} is not a category",
+                hint=f"Categories are {', '.join(CATEGORIES)}",
             )
 
 
@@ -114,7 +116,7 @@ class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Tables(msgspec.Struct, frozen=True):
-    """`toolsets` name the usual tool of each category for a language, and `installs` their install commands where these
+    """`toolsets` name the usual tool of each category for a language, and `installs` their install commands if these
     differ from those of the tool."""
 
     tools: dict[str, KnownTool]
@@ -136,7 +138,7 @@ def known_tools() -> dict[str, KnownTool]:
 
 
 def default_toolsets() -> dict[str, dict[str, str]]:
-    """The usual tools of each language by category, and its `package_manager`; an empty name where there is none."""
+    """The usual tools of each language by category, and its `package_manager`; an empty name if there is none."""
     return _tables().toolsets
 
 
@@ -163,5 +165,5 @@ def file_globs(tool: str) -> tuple[str, ...]:
 
 
 def install_of(tool: str, language: str) -> str:
-    """The command that installs a tool for a language; empty where there is nothing to install."""
+    """The command that installs a tool for a language; empty if there is nothing to install."""
     return _tables().installs.get(language, {}).get(tool) or known_tools().get(tool, KnownTool()).install_cmd

@@ -249,7 +249,7 @@ def _read_text(text: str, at: int) -> tuple[str, int]:
     begin = at + len(ESCAPE)
     end = text.find(ESCAPE, begin)
     if end < 0:
-        raise malformed("a text does not end")
+        raise malformed(f"a string has no closing {ESCAPE}")
     return text[begin:end], end + len(ESCAPE)
 
 

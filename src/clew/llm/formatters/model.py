@@ -47,7 +47,7 @@ class _Shown:
 
     async def take(self, piece: str) -> None:
         self._text += piece
-        line = self._text.rfind("\n", 0, self._length) + 1  # what is before it was looked at already
+        line = self._text.rfind("\n", 0, self._length) + 1  # the text before it was searched already
         await self._show(line + self._formatter.safe_length(self._text[line:]))
 
     async def finish(self, content: str) -> None:

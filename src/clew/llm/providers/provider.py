@@ -42,11 +42,11 @@ def find_provider(name: str, config: Config, environ: Mapping[str, str]) -> Prov
     preset_name = _preset_name(name, table)
     if table is not None and not preset_name and table.kind != "openai-compatible":
         hint = suggest(table.kind, ["openai-compatible", *shipped().providers], "Kinds are")
-        raise ModelError("config", f"[providers.{name}] has the kind {table.kind!r}, which there is not", hint=hint)
+        raise ModelError("config", f"[providers.{name}] has the unknown kind {table.kind!r}", hint=hint)
     preset, given = shipped().providers.get(preset_name), table or ProviderConfig()
     usual = _usual_address(name, preset, environ) if preset is not None else ""
     if not given.base_url and not usual:
-        raise ModelError("config", f"[providers.{name}] has no base_url", hint=f"Say where it answers, as {EXAMPLE}")
+        raise ModelError("config", f"[providers.{name}] has no base_url", hint=f"Give its address, as {EXAMPLE}")
     return Provider(
         name=name,
         kind=preset.kind if preset is not None else "openai-compatible",

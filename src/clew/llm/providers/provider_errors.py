@@ -19,7 +19,7 @@ from clew.secrecy import MASK, mask_secrets
 
 MAX_SAID = 200
 _CHECK_ADDRESS = "Check that it runs, and base_url in config.toml"
-_CHECK_NETWORK = "Check your network, and HTTPS_PROXY where a proxy is needed"
+_CHECK_NETWORK = "Check your network, and HTTPS_PROXY if a proxy is needed"
 _REPHRASE = "Say it otherwise, or choose another model"
 _NO_CREDIT_CODES = frozenset(
     {
@@ -71,16 +71,16 @@ def as_model_errors(provider: Provider, model: str, key: str) -> Iterator[None]:
     except httpx2.TimeoutException:
         raise _late(provider) from None
     except (httpx2.InvalidURL, httpx2.UnsupportedProtocol):
-        reason = f"the address of {provider.name} is no address: {_line(provider.base_url, key)}"
+        reason = f"the address of {provider.name} is not an address: {_line(provider.base_url, key)}"
         raise ModelError("config", reason, hint="Write base_url in config.toml as http://HOST:PORT/PATH") from None
     except (httpx2.ConnectError, httpx2.ProxyError):
         raise _unreachable(provider) from None
     except httpx2.TransportError:
         raise ModelError(
-            "unreachable", f"{provider.name} broke the connection off", retryable=True, hint="Try again"
+            "unreachable", f"{provider.name} closed the connection", retryable=True, hint="Try again"
         ) from None
     except (msgspec.MsgspecError, ValueError, TypeError, LookupError, AttributeError, httpx2.HTTPError):
-        raise _malformed(provider, "it is cut off, or has another shape than expected") from None
+        raise _malformed(provider, "it is incomplete, or not of the expected form") from None
 
 
 def unusable_environment(provider: Provider) -> ModelError:
@@ -147,8 +147,8 @@ def _wait(seconds: float | None) -> str:
 
 
 def _malformed(provider: Provider, said: str) -> ModelError:
-    reason = f"{provider.name} answered what cannot be read: {said}"
-    return ModelError("malformed", reason, retryable=True, hint="Try again; where it stays so, check base_url")
+    reason = f"{provider.name} sent an answer that cannot be read: {said}"
+    return ModelError("malformed", reason, retryable=True, hint="Try again; if the error stays, check base_url")
 
 
 def _excessive(provider: Provider, excess: ResponseTooLarge) -> ModelError:

@@ -32,7 +32,7 @@ class ResponseTooLarge(Exception):
 def check_encoding(headers: Mapping[str, str]) -> None:
     """Raises ResponseTooLarge for a compressed response."""
     if headers.get("content-encoding", "identity").strip().lower() not in ("", "identity"):
-        raise ResponseTooLarge("it is packed, which was not asked for")
+        raise ResponseTooLarge("it is compressed, which was not requested")
 
 
 async def bounded(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

@@ -41,7 +41,7 @@ class ProviderReply(msgspec.Struct, kw_only=True):
 
 
 class WireRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a protocol needs to write the body of a request."""
+    """The data that a protocol needs to write the body of a request."""
 
     provider: Provider
     info: ModelInfo

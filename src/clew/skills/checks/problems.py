@@ -30,8 +30,8 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
 class Problem(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One problem of a definition. An error keeps the definition out of the manifest, a warning does not.
 
-    `path` is relative to the root; `line` and `column` are 1-based, 0 if unknown; `width` is the number of faulty
-    characters. `nearest` is the closest valid value; `context` is for programs.
+    `path` is relative to the root. `line` and `column` are 1-based, 0 if unknown. `width` is the number of faulty
+    characters. `nearest` is the closest valid value. `context` is for programs.
     """
 
     kind: Kind

@@ -180,7 +180,7 @@ class _Build:
         return dict(sorted(entries.items()))
 
     def _names(self, manifest: Manifest) -> DefinedNames:
-        """Return all declared names, including those of definitions with errors: a reference to them is valid."""
+        """Return all declared names, including names of definitions with errors: a reference to them is valid."""
         own: dict[str, set[str]] = {"agent": set(), "skill": set(), "toolset": set(), "tool": set()}
         for sort, name in self._places:
             own[sort].add(name)

@@ -27,8 +27,8 @@ FITS, FITS_FOR_A_TOOL = 0.72, 0.64
 """The least fit of a skill, and of a skill for a certain tool."""
 
 SHARE_OF_BEST, ALWAYS_CLOSE, CLOSE_BESIDE_NAME = 0.6, 1.0, 2.0
-"""A skill is shown beside the best if it has this share of its fit, or this fit; beside a skill called by its name it
-needs the last."""
+"""A skill is shown in addition to the best one if its fit has this share of the best fit, or is at least the second
+value. If the best skill is called by its name, the fit must be at least the third value."""
 
 _TALK = "good great nice cool fine perfect morning afternoon evening day night bye goodbye welcome cheers sorry"
 _SMALL_TALK = frozenset(_TALK.split())
@@ -99,7 +99,7 @@ def read_vocabulary(heads: Iterable[str], bodies: Iterable[str]) -> Vocabulary:
 
 
 def has_content_words(question: str) -> bool:
-    """Whether a question has a word that is no function word, number, greeting or courtesy."""
+    """Whether a question has a word that is not a function word, number, greeting or courtesy."""
     return bool(_content_words(question) - _SMALL_TALK)
 
 

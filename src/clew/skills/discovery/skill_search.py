@@ -58,8 +58,8 @@ class SkillMatch(NamedTuple):
 
 
 class SkillSearch:
-    """Searches the records of `skills` that `owner_id` has on a trail. `embedder` is the one of the trail; without it,
-    words alone decide what fits."""
+    """Searches the records of `skills` that `owner_id` has on a trail. `embedder` is the embedder of the trail. Without
+    it, words alone decide."""
 
     def __init__(self, skills: KnownSkills, trail: Trail, owner_id: str, embedder: Embedder | None) -> None:
         self._skills = skills
@@ -139,7 +139,7 @@ class SkillSearch:
         return [skill.name] if skill is not None and skill.tier == ONLY_BY_NAME else []
 
     def _words(self) -> Vocabulary:
-        """Return the words of all skills; of a withheld one, those of its name."""
+        """Return the words of all skills. A withheld skill has only the words of its name."""
         manifest, withheld = self._skills.manifest, self._skills.withheld
         if (self._cached.manifest, self._cached.withheld) != (manifest, withheld):
             free = [each for each in manifest.skills.values() if each.name not in withheld]

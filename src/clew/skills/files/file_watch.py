@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ClewError
-from clew.skills.files.tree_walk import RULE_FILES
+from clew.skills.files.tree_walk import HOMES, RULE_FILES
 from clew.skills.manifest import AgentSpec, Skill
 
-HOMES = (".agents", ".claude", ".clew", ".codex", ".opencode")
 PARTS = ("agents", "commands", "skill", "skills", "toolsets", "tools")
 """Folders of definitions, in the root and in each of HOMES."""
 DEBOUNCE_MS, STEP_MS = 400, 100
@@ -101,7 +100,7 @@ class FileWatch:
             _log.warning("the definitions below %s were not reloaded: %s", self._root, error)
 
     def _places(self) -> tuple[list[str], list[str]]:
-        """Return the folders that are watched completely, and those of which only direct entries are watched."""
+        """Return the folders that are watched completely, and the folders whose direct entries alone are watched."""
         homes = ["", *(home for home in HOMES if os.path.isdir(os.path.join(self._root, home)))]
         usual = [posixpath.join(home, part) for home in homes for part in PARTS]
         inside = self._present({*usual, *filter(None, self._folders())})

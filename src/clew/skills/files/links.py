@@ -50,7 +50,7 @@ def extract_links(
 ) -> list[MarkdownLink]:
     """Return the links of a text in order, without images, code, comments and links within the text.
 
-    `pattern` must match somewhere in the path; `extensions` (`.md` or `md`) are case-insensitive; `external` adds links
+    `pattern` must match somewhere in the path. `extensions` (`.md` or `md`) are case-insensitive. `external` adds links
     with a scheme. `first_line` is the number of the first line of `content`.
     """
     endings = None if extensions is None else tuple(f".{each.lstrip('.').lower()}" for each in extensions)
@@ -130,7 +130,7 @@ def _scan(block: str, targets: dict[str, str]) -> list[tuple[int, str, str]]:
     """Return the position, text and target of each link in a block. Of nested links, only the inner one counts."""
     found: list[tuple[int, str, str]] = []
     openers: list[int] = []
-    dead = 0  # the number of opening brackets that contain a link, and so are no links
+    dead = 0  # the number of opening brackets that contain a link, and so are not links
     code = _CodeSpans(block)
     position = 0
     while (token := _TOKEN.search(block, position)) is not None:
@@ -167,7 +167,7 @@ def _after_angle(block: str, token: re.Match[str]) -> tuple[int, str]:
 
 
 def _target(block: str, text: slice, at: int, targets: dict[str, str]) -> tuple[int, str | None]:
-    """Return the end and the path of the target after a closing bracket; the path is None if it is no link."""
+    """Return the end and the path of the target after a closing bracket; the path is None if it is not a link."""
     if block.startswith("(", at) and (inline := _inline(block, at + 1)) is not None:
         return inline
     if not targets:
@@ -208,7 +208,8 @@ class _CodeSpans:
         self._runs: dict[int, list[int]] | None = None
 
     def end_of(self, start: int, end: int) -> int:
-        """Return the position after the run that closes the one at `start`, or after that one if none does."""
+        """Return the position after the run of backticks that closes the run at `start`. If no run closes it, return
+        the position after the run at `start`."""
         if self._runs is None:
             self._runs = {}
             for run in re.finditer("`+", self._block):

@@ -26,7 +26,9 @@ MAX_HOPS = 3
 SKILL_FILES = ("SKILL.md", "skill.md")
 RULE_FILES = ("AGENTS.md", "AGENTS.override.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md")
 
-_HOMES = frozenset({".agents", ".claude", ".clew", ".codex", ".opencode", "skill", "skills"})
+HOMES = (".clew", ".agents", ".claude", ".opencode", ".codex")
+"""The folders of programs that define agents and skills, Clew's first."""
+_DEFINITIONS = frozenset((*HOMES, "skill", "skills"))
 """Folders of definitions, in which the walk follows links."""
 _VERSION_CONTROL = frozenset({".git", ".hg", ".svn"})
 """Folders that version control may write at any time, and that no skill uses."""
@@ -216,7 +218,7 @@ class _Walker:
 
     def _follow(self, name: str, real: str, folder: Folder, step: _Step, is_kept: bool) -> None:
         path = folder.at(name)
-        matters = is_kept or name in SKILL_FILES or name in RULE_FILES or not _HOMES.isdisjoint(path.split("/"))
+        matters = is_kept or name in SKILL_FILES or name in RULE_FILES or not _DEFINITIONS.isdisjoint(path.split("/"))
         if not matters and not os.path.isdir(self._root.absolute(real)):
             return
         try:

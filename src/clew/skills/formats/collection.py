@@ -47,7 +47,8 @@ class RuleFile(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True):
-    """A link to a definition or an exact copy of it, and the real file. Both paths are relative to the root."""
+    """The path of a second file that is a link to a definition or an exact copy of it, and the path of the real file.
+    Both paths are relative to the root."""
 
     path: str
     target: str

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from clew.skills.checks.problems import Problem
-from clew.skills.files.tree_walk import SKILL_FILES, TreeWalk, is_plain, show
+from clew.skills.files.tree_walk import HOMES, SKILL_FILES, TreeWalk, is_plain, show
 from clew.skills.formats.digests import PARTS
 from clew.skills.formats.file_kinds import PLUGIN_MARK, Kind, place_of
 
-_ORDER = (".clew", ".agents", ".claude", ".opencode", ".codex", ".github", "skills", "plugins")
+_ORDER = (*HOMES, ".github", "skills", "plugins")
 
 
 class DefinitionFile(msgspec.Struct, frozen=True):

@@ -45,7 +45,8 @@ _CODEX_AGENT = DefinitionPlace("agent", "codex")
 
 
 def place_of(folder: str, name: str, plugins: Collection[str] = ()) -> DefinitionPlace | None:
-    """Return the kind of the file `name` in a folder, or None if it is no definition. `plugins` are plugin folders."""
+    """Return the kind of the file `name` in a folder, or None if it is not a definition. `plugins` are plugin
+    folders."""
     if name in SKILL_FILES:
         return _SKILL
     if name in RULE_FILES:

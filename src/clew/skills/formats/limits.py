@@ -103,8 +103,8 @@ class AgentLimits:
         """Deny all tools that write files or run commands."""
         self._add("deny", ACTING)
 
-    def allow_only(self, permissions: Any, key: str) -> None:
-        """Read verdicts by tool, or one verdict for all tools. A later verdict overrides an earlier one, except that
+    def apply_verdicts(self, permissions: Any, key: str) -> None:
+        """Apply verdicts by tool, or one verdict for all tools. A later verdict overrides an earlier one, except that
         `deny` for a single tool always counts."""
         given = {ALL: permissions} if permissions in ("allow", "ask", "deny") else permissions
         if not isinstance(given, dict):
@@ -226,7 +226,7 @@ def _read_opencode(limits: AgentLimits, source: DefinitionSource) -> None:
     limits.name()
     given = source.document.meta.get("permission")
     if given is not None:
-        limits.allow_only(given, "permission")
+        limits.apply_verdicts(given, "permission")
 
 
 def _read_codex(limits: AgentLimits, source: DefinitionSource) -> None:

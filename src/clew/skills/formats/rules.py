@@ -21,8 +21,8 @@ def read_imports(
 ) -> tuple[tuple[SkillLink, ...], tuple[Problem, ...]]:
     """Return the files that a rule file imports, relative to the root and without duplicates, and the problems.
 
-    `find` resolves a path below the root. Text that names no file is no import. An import that leads out of the root is
-    a problem, and Clew does not read it.
+    `find` resolves a path below the root. Text that names no file is not an import. An import that leads out of the
+    root is a problem, and Clew does not read it.
     """
     found: dict[str, SkillLink] = {}
     problems: list[Problem] = []

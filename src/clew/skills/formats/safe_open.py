@@ -55,7 +55,7 @@ class Root:
         return found
 
     def link_target(self, path: str) -> str:
-        """Return the target that is written in a link; empty if `path` is no link."""
+        """Return the target that is written in a link; empty if `path` is not a link."""
         try:
             return os.readlink(self.absolute(path))
         except (OSError, ValueError):

@@ -49,7 +49,7 @@ def read_skill(source: DefinitionSource, folder: str, files: Sequence[str]) -> S
 
 
 def _name_of(source: DefinitionSource) -> str:
-    """Return the name in the file, corrected if it is invalid; else the name of the folder."""
+    """Return the name in the file, corrected if it is invalid, or the name of the folder if the file has none."""
     folder = to_name(source.named) or "skill"
     written = unicodedata.normalize("NFKC", source.text("name"))
     if not written:

@@ -55,7 +55,7 @@ class DefinitionSource(msgspec.Struct, kw_only=True):
         self.problems.append(problem)
 
     def text(self, *keys: str) -> str:
-        """Return the value of the first key that exists, as text; empty if there is none or it is no text."""
+        """Return the value of the first key that exists, as text; empty if there is none or it is not text."""
         key, value = self._take(keys)
         if isinstance(value, str):
             return value.strip()

@@ -81,7 +81,7 @@ class AgentRule(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
 
 class FoundRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Rules, outermost first; second paths to the same rules; and skipped files with the reasons."""
+    """Rules with the outermost first, second paths to the same rules, and skipped files with the reasons."""
 
     rules: tuple[AgentRule, ...] = ()
     repeats: tuple[Alias, ...] = ()

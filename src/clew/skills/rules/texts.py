@@ -20,7 +20,7 @@ _UNTRUSTED = "untrusted"
 
 class RuleText(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A rule file or a linked document for an agent. `folder` is the folder that it applies to, empty for the whole
-    tree; `via` is the tier: initial, intent or path; `why` is the reason; `left_out` describes a cut. `version` changes
+    tree. `via` is the tier: initial, intent or path. `why` is the reason. `left_out` describes a cut. `version` changes
     with the text."""
 
     path: str

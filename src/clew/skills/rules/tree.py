@@ -145,9 +145,9 @@ async def open_rules(
 ) -> Rules:
     """Read the rules of a folder; close the result. This does not check consent: `RuleInterceptor` does.
 
-    `trail` is one that is open, or the address of one that is opened here with `embedder`; without it the rules are in
-    memory. Relative paths begin at `cwd`, or at the root; `root_file` replaces the AGENTS.md of the root. Raises
-    ConfigError where there is no such folder or trail.
+    `trail` is an open trail, or the address of a trail that is opened here with `embedder`. Without it the rules are in
+    memory. Relative paths begin at `cwd`, or at the root. `root_file` replaces the AGENTS.md of the root. Raises
+    ConfigError if there is no such folder or trail.
     """
     if not os.path.isdir(root):
         raise ConfigError(f"the folder {printable(os.fspath(root), 300)} does not exist")

@@ -18,7 +18,7 @@ _AUTOMATIC = "It is of tier 1: it loads automatically when a session begins, ove
 
 
 class ExposureReasons(msgspec.Struct, frozen=True, kw_only=True):
-    """The explanation of a name. `reasons` are sentences, the decisive one first; `tokens` is its cost; `causes` are
+    """The explanation of a name. `reasons` are sentences, the decisive one first. `tokens` is its cost. `causes` are
     the items of the exposure set that led to it."""
 
     name: str

@@ -34,7 +34,7 @@ _HOOKS = frozenset(
         *("skip", "xfail"),
     )
 )
-"""Names in a conftest.py that decide which tests run and what counts as passed."""
+"""Names in a conftest.py that decide which tests run and which count as passed."""
 _RUNNERS = re.compile(
     r"(?:.*/)?(?:pytest|_pytest|pluggy|unittest|ruff|mypy|flake8|pylint|black|isort|coverage|sitecustomize|usercustomize)"
     r"(?:\.py|/__init__\.py|/__main__\.py)"
@@ -80,7 +80,7 @@ def _may_hold_tests(path: str) -> bool:
 
 
 def _weaker(before: FoundTest, after: FoundTest) -> str:
-    """How a test was weakened; empty if it was not."""
+    """The end of a sentence about how a test was weakened; empty if it was not."""
     if after.is_skipped and not before.is_skipped:
         return "is skipped now"
     if after.asserts < before.asserts:
@@ -109,7 +109,7 @@ def _new_skips(
 
 
 def _changed_settings(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[str]:
-    """Changed settings that influence what checks find."""
+    """Changed settings that influence the findings of checks."""
     for path in sorted({*old, *new}):
         before, after = old.get(path, ""), new.get(path, "")
         name = path.rpartition("/")[2]

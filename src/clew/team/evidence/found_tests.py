@@ -20,7 +20,7 @@ _EXACT = frozenset(("assertEqual", "assertEquals", "assertIs", "assertDictEqual"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundTest:
-    """One test. `exact` counts assertions that compare for equality or expect an error; `cases` are parameter sets;
+    """One test. `exact` counts assertions that compare for equality or expect an error. `cases` counts parameter sets.
     `body` identifies a test that was only renamed or moved."""
 
     name: str

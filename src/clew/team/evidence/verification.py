@@ -30,7 +30,7 @@ async def verify(trees: SessionTrees, evidence: TaskEvidence, tools: CheckTools)
     with trees.scratch_tree(claim.commit) as tree:
         found = tree.git.tree_of(claim.commit)
         if found != claim.tree:
-            raise InvalidInput("task", f"commit {claim.commit[:12]} has another tree than the receipts say")
+            raise InvalidInput("task", f"commit {claim.commit[:12]} has another tree than the receipts")
         request = CheckRequest(
             session=claim.session,
             pipeline=claim.pipeline,

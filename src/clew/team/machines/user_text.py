@@ -1,6 +1,6 @@
 """Free text of the user, turned into the message that fits the state of the work. If a question is open, the text
-answers it; else the text starts a request, changes the plan, adds a requirement or asks about the work, depending on
-the phase."""
+answers it. If not, it starts a request, changes the plan, adds a requirement or asks about the work, depending on the
+phase."""
 
 from __future__ import annotations
 

@@ -89,7 +89,7 @@ class ContextActions:
         return ()
 
     async def on_store(self, event: Event, deps: Any) -> Sequence[Draft]:
-        """Store what a member sent to the Archivalist."""
+        """Store the messages that a member sent to the Archivalist."""
         if event.breadcrumb is None:
             return ()
         message = read_message(event.breadcrumb)

@@ -102,7 +102,7 @@ def tools_of_member(agent: AgentSpec, manifest: Manifest) -> tuple[str, ...]:
 
 
 def tools_of_skills(names: Iterable[str], manifest: Manifest) -> list[str]:
-    """The tools that these skills bring."""
+    """The tools of these skills."""
     return [tool for name in names if name in manifest.skills for tool in manifest.skills[name].allowed_tools]
 
 

@@ -61,7 +61,7 @@ class FileLock(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LockState(msgspec.Struct, frozen=True, kw_only=True):
-    """A lock as doors show it. `waits_for` are the sessions of earlier conflicting locks; if it is empty, the lock is
+    """A lock as shown to users. `waits_for` are the sessions of earlier conflicting locks; if it is empty, the lock is
     held."""
 
     id: str
@@ -145,7 +145,7 @@ class FileLocks:
         found = await self._live()
         ids = [record.id for record, _ in found]
         if id not in ids:
-            raise Busy("the lock on the files has ended before it was given", hint="Try again")
+            raise Busy("the request for the lock on the files expired", hint="Try again")
         return [lock for _, lock in found[: ids.index(id)]]
 
     async def _live(self) -> list[tuple[Breadcrumb, FileLock]]:

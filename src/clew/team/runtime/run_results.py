@@ -73,7 +73,7 @@ class RunResultForwarder:
         try:
             return [more for each in outputs for more in await self._with_message(each, outputs)]
         except ClewError as error:
-            _log.warning("the team is told later of %s: %s", outputs[0].title, error)
+            _log.warning("the result of %s is reported to the team later: %s", outputs[0].title, error)
             return outputs
 
     async def _with_message(self, draft: Draft, outputs: Sequence[Draft]) -> Sequence[Draft]:
@@ -109,7 +109,7 @@ class RunResultForwarder:
             return ()
         age = self._clock.now() - message.created_at  # negative if the clock was set back
         if timedelta() <= age < timedelta(seconds=LOOK_EVERY) and not await self._find_missing(prompt):
-            raise NotNow(LOOK_EVERY)  # a run that ends at once is told by its answer
+            raise NotNow(LOOK_EVERY)  # the answer of a run that ends at once reports its end
         if (answer := await self._find_answer(message.id, prompt.role)) is not None:
             return (await self._ended(message.id, answer.context, prompt, await self._stops(message.id)),)
         if why := await self._find_failure(message, prompt):
@@ -133,7 +133,7 @@ class RunResultForwarder:
         return next((each for each in page.items if author_of(each.context) == role), None)
 
     async def _find_missing(self, prompt: TeamPrompt) -> str:
-        """Why the agent of a prompt cannot run; empty where it can."""
+        """Why the agent of a prompt cannot run; empty if it can."""
         try:
             await self._conversations.find_agent(prompt.role, by=self._by)
         except NotFound:

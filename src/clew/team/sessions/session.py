@@ -77,7 +77,7 @@ _EFFECTS: Mapping[SessionStatus, tuple[SessionEffect, ...]] = {
 
 
 class SessionConfig(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Limits of a session. Times are in seconds, and 0 is no limit.
+    """Limits of a session. Times are in seconds, and 0 means no limit.
 
     At most `max_concurrent_tasks` tasks and `max_engineers` engineers work at the same time. A run of a task that takes
     longer than `task_timeout` fails. A session without activity for `auto_suspend_after` is suspended; one that is

@@ -92,7 +92,7 @@ def change_context(context: SessionContext, change: ContextChange) -> SessionCon
 
 
 def check_context(context: SessionContext) -> SessionContext:
-    """The same context. Raises TooLarge for a text or a list that is too long."""
+    """Return the context unchanged. Raises TooLarge for a text or a list that is too long."""
     for field in context.__struct_fields__:
         value = getattr(context, field)
         texts = [value] if isinstance(value, str) else list(value)

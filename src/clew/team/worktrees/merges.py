@@ -95,7 +95,7 @@ def merge_pipeline(trees: SessionTrees, pipeline: str, clock: Clock) -> Pipeline
                     continue  # somebody else moved the branch meanwhile
             trees.write_session_tree()
             return PipelineMerge(merged=True, head=trees.head, tree=tree.git.tree_of(trees.head))
-    raise InvalidInput("branch", f"{short(trees.branch)} is moved all the time", hint="Try again")
+    raise InvalidInput("branch", f"{short(trees.branch)} keeps changing", hint="Try again")
 
 
 def is_ancestor(git: GitFolder, older: str, newer: str) -> bool:

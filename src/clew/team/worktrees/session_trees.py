@@ -119,7 +119,7 @@ class SessionTrees:
         """The commit of the session's branch. Raises InvalidInput if the branch is gone."""
         head = self.repository.read_ref(self.branch)
         if not head:
-            raise InvalidInput("branch", f"{short(self.branch)} is gone", hint="Start a new session")
+            raise InvalidInput("branch", f"{short(self.branch)} was deleted", hint="Start a new session")
         return head
 
     @contextmanager
@@ -178,7 +178,7 @@ class SessionTrees:
                 new = write_commit(tree.git, staged.tree, [head], message, self.repository.identity(), clock)
                 if not self.repository.move_ref(tree.branch, new, head):
                     raise InvalidInput(
-                        "branch", f"{short(tree.branch)} was moved by somebody else", hint="Commit again"
+                        "branch", f"{short(tree.branch)} was changed by another process", hint="Commit again"
                     )
                 head = new
             replace_file(tree.git.gitdir / "HEAD", f"{head}\n".encode())

@@ -105,7 +105,7 @@ def _opening_tools(folder: TeamFolder) -> tuple[Tool, ...]:
             session: the name of the session
             base: the branch or commit to start from
             take_changes: whether uncommitted changes of the checkout become a commit on the session's branch
-            branch: the branch to make, such as clew/name; where it is taken, the session's id is added
+            branch: the branch to make, such as clew/name; if it is taken, the session's id is added
         """
         require_team(ctx)
         return await asyncio.to_thread(

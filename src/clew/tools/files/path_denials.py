@@ -23,7 +23,7 @@ class Denials:
         self._rules = tuple(dict.fromkeys(_rules(policy, tools)))
 
     def beside(self, policy: Policy | None) -> Denials:
-        """Return these denials together with those of another policy."""
+        """Return these denials together with the denials of another policy."""
         return self if policy is None else Denials(narrow(self._policy, policy), *self._tools)
 
     def __call__(self, path: str) -> bool:

@@ -49,8 +49,8 @@ class MemorySeenVersions:
 
 
 class FolderSeenVersions:
-    """Versions seen in any process that uses this folder. A record that is lost with a crash is no error: then nobody
-    has seen the file. Methods block."""
+    """Versions seen in any process that uses this folder. A record that is lost with a crash is not an error: then
+    nobody has seen the file. Methods block."""
 
     def __init__(self, folder: Path, root: str) -> None:
         """Use the part of a folder that belongs to the working folder `root`. The parts that were not used for the

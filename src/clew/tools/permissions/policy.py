@@ -36,7 +36,7 @@ _WHOLE = 20_000
 class Policy(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
     """Rules, the verdict without a matching rule (`otherwise`), and the policies above it.
 
-    `waiting` holds rules that need consent. They do not apply; questions mention them where they would.
+    `waiting` holds rules that need consent. They do not apply; questions mention them if they would apply.
     """
 
     rules: tuple[PermissionRule, ...] = ()
@@ -96,7 +96,7 @@ def decide(
 def narrow(parent: Policy, child: Policy) -> Policy:
     """Return the policy of a child: for every call the stricter verdict of both.
 
-    A child with `otherwise="allow"`, the default of `read_policy`, follows its parent where it has no rule.
+    A child with `otherwise="allow"`, the default of `read_policy`, follows its parent if it has no rule.
     """
     return msgspec.structs.replace(child, above=(*child.above, parent))
 

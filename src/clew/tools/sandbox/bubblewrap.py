@@ -32,7 +32,7 @@ _TRIAL_SECONDS = 10
 
 @cache
 def find_bubblewrap() -> str | None:
-    """Return the path of a bubblewrap that can create its namespaces here, found by a trial; else None."""
+    """Return the path of a bubblewrap that can create its namespaces here, found by a trial, or None."""
     place = shutil.which("bwrap")
     if place is None:
         return None

@@ -37,7 +37,7 @@ _LIMITS = {
         "a program that may write anywhere can still change the permissions and times of your other files",
     )
 }
-"""The limits of a wall where it enforces every level."""
+"""The limits of a wall that enforces every level."""
 _found: dict[str, Isolation] = {}
 
 

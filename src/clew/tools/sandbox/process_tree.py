@@ -96,7 +96,7 @@ async def execute(
 
 
 class _RunningProcess:
-    """One process with its output so far."""
+    """A process with its output so far."""
 
     def __init__(
         self,

@@ -40,7 +40,7 @@ class Program(msgspec.Struct, frozen=True, kw_only=True):
 class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     """The paths, hosts and variables that a program may reach. All others are denied.
 
-    `read`, `write` and `deny` are paths, relative to `cwd`; a writable path is readable. Below them, keys and passwords
+    `read`, `write` and `deny` are paths, relative to `cwd`. A writable path is readable. Below them, keys and passwords
     (`.env`, `.ssh`, `.aws`), `.clew` and `deny` are hidden, and files that make programs run (`.git/hooks`, `.vscode`)
     are read-only. `programs` are folders of installed programs and libraries, which are readable as a whole. `disk_mb`
     limits what it may write. `net` lists hosts, with or without a port. Code gets `secrets` as

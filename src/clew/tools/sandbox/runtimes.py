@@ -126,7 +126,7 @@ def _joined(paths: tuple[str, ...]) -> str:
 
 @cache
 def find_deno() -> str | None:
-    """Return the path of Deno: installed beside this Python, or on the PATH; else None."""
+    """Return the path of Deno: installed beside this Python or on the PATH, or None."""
     beside = os.path.join(sysconfig.get_path("scripts"), "deno")
     place = beside if os.access(beside, os.X_OK) else shutil.which("deno")
     return os.path.realpath(place) if place else None

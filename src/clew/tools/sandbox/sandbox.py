@@ -144,7 +144,7 @@ def open_sandbox(*, production: bool, deny: Sequence[str] = (), wall: str = "aut
     """
     found = find_wall(wall)
     if production and isinstance(found, NoWall) and find_deno() is None:
-        raise SandboxUnavailable("nothing on this machine can shut programs in", hint=_HINT)
+        raise SandboxUnavailable("nothing on this machine can isolate programs", hint=_HINT)
     return LocalSandbox(found, production=production, deny=deny)
 
 

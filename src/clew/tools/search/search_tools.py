@@ -34,8 +34,8 @@ _EFFECTS = Effects(reads_only=True, repeats_safely=True, reaches_out=False)
 def search_tools(
     folder: WorkingFolder, searcher: Searcher | None = None, *, policy: Policy | None = None
 ) -> tuple[Tool, ...]:
-    """Return glob and grep. They skip ignored files, links, binary files, and paths that the policy or that of the
-    caller denies; for grep this includes the paths that read-file may not read."""
+    """Return glob and grep. They skip ignored files, links, binary files, and paths that the folder's or the caller's
+    policy denies. For grep this includes the paths that read-file may not read."""
     denying = policy or Policy()
     glob = _glob_tool(folder, Denials(denying, "glob"))
     return glob, _grep_tool(folder, searcher or find_searcher(), Denials(denying, "grep", "read-file"))

@@ -50,7 +50,7 @@ NEVER = Ttl()
 
 
 class Draft(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A breadcrumb to write. `ttl=None` lets the TTL policies decide; `embed="never"` keeps it out of vector search; a
+    """A breadcrumb to write. `ttl=None` lets the TTL policies decide. `embed="never"` keeps it out of vector search. A
     repeated `idempotency_key` returns the first result instead of writing again."""
 
     title: str
@@ -91,7 +91,7 @@ class Update(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breadcrumb(msgspec.Struct, frozen=True, kw_only=True):
-    """A record as stored. `embedding` is filled only where a caller asked for it."""
+    """A record as stored. `embedding` is filled only if a caller asked for it."""
 
     id: str
     owner_id: str
@@ -279,9 +279,9 @@ def check_ttl(ttl: Ttl) -> Ttl:
     """A TTL whose fields fit its kind, in UTC."""
     needs_time, needs_reads = ttl.kind in ("datetime", "hybrid"), ttl.kind in ("usage", "hybrid")
     if needs_time != (ttl.expires_at is not None):
-        raise InvalidInput("ttl.expires_at", f"{'is needed' if needs_time else 'has no place'} in kind {ttl.kind}")
+        raise InvalidInput("ttl.expires_at", f"{'is needed' if needs_time else 'is not allowed'} in kind {ttl.kind}")
     if needs_reads != (ttl.max_reads is not None):
-        raise InvalidInput("ttl.max_reads", f"{'is needed' if needs_reads else 'has no place'} in kind {ttl.kind}")
+        raise InvalidInput("ttl.max_reads", f"{'is needed' if needs_reads else 'is not allowed'} in kind {ttl.kind}")
     if ttl.max_reads is not None and not 1 <= ttl.max_reads <= 1_000_000_000:
         raise InvalidInput("ttl.max_reads", "must be between 1 and 1,000,000,000")
     if ttl.expires_at is None:
@@ -314,9 +314,9 @@ def _check_json(value: Any, field: str) -> None:
         elif isinstance(item, list | tuple):
             stack.extend(item)
         elif isinstance(item, float) and not isfinite(item):
-            raise InvalidInput(field, "holds NaN or infinity, which JSON cannot say")
+            raise InvalidInput(field, "holds NaN or infinity, which JSON does not have")
         elif item is not None and not isinstance(item, str | int | float):
-            raise InvalidInput(field, f"holds a {type(item).__name__}, which JSON cannot say")
+            raise InvalidInput(field, f"holds a {type(item).__name__}, which JSON does not have")
 
 
 def _depth(value: Any) -> int:

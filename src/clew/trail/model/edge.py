@@ -77,7 +77,7 @@ ACYCLIC = frozenset({"supersedes", "depends_on", "parent", "followed_by"})
 
 
 class Edge(msgspec.Struct, frozen=True, kw_only=True):
-    """`source` and `target` are breadcrumb ids; the triple with `type` is unique; `weight` is its cost."""
+    """`source` and `target` are breadcrumb ids. The triple with `type` is unique. `weight` is the cost of the edge."""
 
     source: str
     target: str

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -31,6 +31,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int = 0
 
 
+DEFAULT_LEASE = timedelta(seconds=30)
+"""The time for which a claim belongs to its worker, unless the worker extends it."""
 MAX_DEATHS = 10
 """An event becomes a dead letter after this many workers died while they handled it."""
 

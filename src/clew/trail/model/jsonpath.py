@@ -110,7 +110,7 @@ def counter() -> Callable[[], None]:
 
     def count() -> None:
         if next(steps, None) is None:
-            raise TooLarge("path", MAX_STEPS + 1, MAX_STEPS, "values looked at")
+            raise TooLarge("path", MAX_STEPS + 1, MAX_STEPS, "values visited")
 
     return count
 

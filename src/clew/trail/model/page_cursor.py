@@ -22,7 +22,7 @@ def unpack_cursor(cursor: str) -> int:
             return int.from_bytes(packed, "big")
     except (binascii.Error, ValueError):
         pass
-    raise InvalidInput("cursor", "is not one that a listing returned")
+    raise InvalidInput("cursor", "is not the cursor of a listing")
 
 
 def check_page(limit: int) -> None:

@@ -42,9 +42,11 @@ def check_policy(policy: TtlPolicy) -> TtlPolicy:
     check_schema_name(policy.schema_name)
     check_tags(policy.all_tags)
     if policy.schema_name is None and not policy.all_tags:
-        raise InvalidInput("schema_name", "is needed where no all_tags are given", hint="Say what the policy is for")
+        raise InvalidInput(
+            "schema_name", "is needed if no all_tags are given", hint="Name the schema or the tags of its breadcrumbs"
+        )
     if policy.seconds is None and policy.max_reads is None:
-        raise InvalidInput("seconds", "is needed where no max_reads is given")
+        raise InvalidInput("seconds", "is needed if no max_reads is given")
     if policy.seconds is not None and not 0 < policy.seconds <= MAX_SECONDS:
         raise InvalidInput("seconds", f"must be more than 0 and at most {MAX_SECONDS:,}")
     if policy.max_reads is not None and not 1 <= policy.max_reads <= MAX_READS:

@@ -1,4 +1,4 @@
-"""One search request and its answer: text and/or vector, filters, field weights, limit."""
+"""A search request, with text or vector or both, filters, field weights and a limit, and its answer."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MAX_LIMIT = 1_000
 FIELDS = ("title", "description", "content")
 
 Ranking = Literal["default", "rcrt", "rrf", "text", "vector"]
-"""`default` is the ranking that wins on the benchmark sets; `rcrt` is 0.6 vector + 0.4 keywords; `rrf` is plain
-rank fusion; `text` and `vector` are the single arms."""
+"""`default` is the ranking that wins on the benchmark sets. `rcrt` is 0.6 vector + 0.4 keywords. `rrf` is plain rank
+fusion. `text` and `vector` rank by one arm alone."""
 
 
 class SearchRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A search. `keywords` feed the `rcrt` ranking (default: the words of the text); `weights` change how much the
-    fields `title`, `description` and `content` count; `exclude` leaves breadcrumbs out by id."""
+    """A search. `keywords` feed the `rcrt` ranking (default: the words of the text). `weights` change how much the
+    fields `title`, `description` and `content` count. `exclude` leaves breadcrumbs out by id."""
 
     text: str = ""
     vector: Sequence[float] | None = None
@@ -65,8 +65,9 @@ def check_request(request: SearchRequest) -> SearchRequest:
         raise InvalidInput("vector", f"must have 1 to {MAX_DIMENSION:,} numbers")
     if request.vector is not None and not all(-1e30 < number < 1e30 for number in request.vector):
         raise InvalidInput("vector", "must hold finite numbers")
-    if len(request.exclude) > MAX_LIMIT or len(request.keywords) > MAX_LIMIT:
-        raise TooLarge("exclude/keywords", max(len(request.exclude), len(request.keywords)), MAX_LIMIT, "entries")
+    for field, entries in (("exclude", request.exclude), ("keywords", request.keywords)):
+        if len(entries) > MAX_LIMIT:
+            raise TooLarge(field, len(entries), MAX_LIMIT, "entries")
     for field, weight in request.weights.items():
         if field not in FIELDS:
             raise InvalidInput(f"weights.{field}", "is not a field", hint=f"Fields are {', '.join(FIELDS)}")

@@ -142,7 +142,7 @@ def is_recurring(word: str) -> bool:
 
 
 class _Pointers(dict[str, tuple[str, ...]]):
-    """A cache of the pointers of each word: the word in lower case, and its parts where it is an identifier."""
+    """A cache of the pointers of each word: the word in lower case, and its parts if it is an identifier."""
 
     def __missing__(self, word: str) -> tuple[str, ...]:
         lower = word.lower()

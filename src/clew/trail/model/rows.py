@@ -42,7 +42,7 @@ def to_breadcrumb(row: Sequence[Any], audience: Audience) -> Breadcrumb:
         content = context.encode()
         tag_list = _decode_texts(tags)
         if checksum_of(id, title, content, tag_list, schema_name, hints, named) != checksum:
-            raise Corrupted(f"the content of {id} version {version} does not fit its checksum")
+            raise Corrupted(f"the content of {id} version {version} does not match its checksum")
         return Breadcrumb(
             id=id,
             owner_id=audience[0],
@@ -75,7 +75,7 @@ def to_view(id: str, row: Sequence[Any]) -> tuple[View, dict[str, Any] | None]:
         content = context.encode()
         tag_list = _decode_texts(tags)
         if checksum_of(id, title, content, tag_list, schema_name, hints, named) != to_checksum(checksum):
-            raise Corrupted(f"the content of {id} version {version} does not fit its checksum")
+            raise Corrupted(f"the content of {id} version {version} does not match its checksum")
         view = View(
             id=id,
             title=title,

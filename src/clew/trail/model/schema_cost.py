@@ -47,7 +47,7 @@ class SchemaPart:
 
 
 class SchemaGraph:
-    """A schema as a graph in which references are edges, for counting what a check costs.
+    """A schema as a graph in which references are edges, to count the cost of a check.
 
     `total` is an upper bound for the number of parts that apply to one value. A part counts once for each path that
     leads to it. If a part refers back to itself, the engine caches its result for a value, so the reference counts as
@@ -87,7 +87,7 @@ class SchemaGraph:
 
     def _name(self, part: dict[str, Any]) -> None:
         if part is not self._schema and any(isinstance(part.get(key), str) for key in ("$id", "$schema")):
-            raise InvalidInput(self._field, "has $id or $schema below its top; keep it in one piece")
+            raise InvalidInput(self._field, "has $id or $schema below its top level; use one schema without parts")
         for key in ("$anchor", "$dynamicAnchor"):
             anchor = part.get(key)
             if isinstance(anchor, str) and self._anchors.setdefault(anchor, part) is not part:

@@ -89,7 +89,9 @@ def _check_value(match: ContextMatch, field: str) -> None:
         if not isinstance(match.value, list | tuple):
             raise InvalidInput(field, f"must be a list for {match.op}")
         if len(match.value) > MAX_VALUES or sum(isinstance(each, dict | list) for each in match.value) > MAX_NESTED:
-            raise InvalidInput(field, f"may hold {MAX_VALUES} values, {MAX_NESTED} of them lists or objects")
+            raise InvalidInput(
+                field, f"must have at most {MAX_VALUES} values, and at most {MAX_NESTED} lists or objects among them"
+            )
     if match.op in ("gt", "gte", "lt", "lte") and (
         not isinstance(match.value, int | float | str) or isinstance(match.value, bool)
     ):
@@ -213,7 +215,7 @@ def _contains(value: Any, wanted: Sequence[Any], quantifier: Any) -> bool:
 
 
 def _key(value: Any) -> tuple[bool, Any]:
-    """A key that tells two plain JSON values apart."""
+    """A key by which two plain JSON values can be distinguished."""
     return isinstance(value, bool), value
 
 

@@ -1,6 +1,6 @@
 """The order of steps in a record: which steps each one waits for, and whether an order is possible at all.
 
-Steps run in the order in which they are listed; those of one group run side by side. A step that names its
+Steps run in the order in which they are listed. Steps of one group run side by side. A step that names its
 dependencies waits for these alone.
 """
 
@@ -74,7 +74,7 @@ def require_order(steps: Sequence[OrderedStep], field: str) -> Needs:
 
 
 def find_cycle(needs: Needs) -> list[str]:
-    """The steps of a cycle, the first one again at the end; empty where there is none."""
+    """The steps of a cycle, the first one again at the end; empty if there is none."""
     waiting = dict(needs)
     while ready := [id for id, wanted in waiting.items() if not wanted & waiting.keys()]:
         for each in ready:

@@ -1,4 +1,4 @@
-"""Values of any kind as tags: encoded where a tag cannot hold them, hashed where they are too long."""
+"""Values of any kind as tags: encoded if a tag cannot hold them, hashed if they are too long."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def path_part(name: str) -> str:
 
 
 def tag_of(namespace: str, value: str) -> str:
-    """Return a tag for a value of any length: percent-encoded, or a digest where that is too long for a tag."""
+    """Return a tag for a value of any length: percent-encoded, or a digest if that is too long for a tag."""
     tag = f"{namespace}:{path_part(value)}"
     return tag if len(tag) <= MAX_TAG else f"{namespace}:{digest(value)}"
 

@@ -42,7 +42,7 @@ def check_updates(updates: Sequence[Update]) -> None:
     seen: set[str] = set()
     for at, each in enumerate(updates):
         if each.id in seen:
-            raise InvalidInput(f"[{at}].id", "comes a second time", hint="Make one change of the two")
+            raise InvalidInput(f"[{at}].id", "is in the batch twice", hint="Combine the two changes")
         seen.add(each.id)
 
 
@@ -54,7 +54,7 @@ def check_schemas(names: Iterable[str | None], guarded: GuardedSchemas | None, b
 
 
 class WriteChecks:
-    """Turns drafts and changes into what is written."""
+    """Turns drafts and changes into checked records."""
 
     def __init__(self, embedder: Embedder | None, clock: Clock) -> None:
         self._embedder = embedder
@@ -116,7 +116,7 @@ class WriteChecks:
         check_schemas((before.schema_name, schema_name), guarded, by)
         check_definition(schema_name, context)
         if schema_name != before.schema_name and {schema_name, before.schema_name} & DEFINITIONS:
-            raise InvalidInput("schema_name", "of a definition stays as it is", hint="Delete it and create another")
+            raise InvalidInput("schema_name", "of a definition cannot be changed", hint="Delete it and create another")
         prepared = prepare_change(before, change, definitions.rules(schema_name), self._embedder, vector)
         prepared.as_of = definitions.as_of
         return prepared

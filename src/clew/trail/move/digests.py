@@ -36,7 +36,7 @@ class TableDigest(msgspec.Struct):
         return f"{sum(self.sums.values()) % _MODULUS:0{2 * BYTES}x}"
 
     def differing_owner(self, other: TableDigest) -> str | None:
-        """The first owner whose rows are not the same in both, None where all are."""
+        """The first owner whose rows are not the same in both, None if all rows are the same."""
         owners = sorted({*self.rows, *other.rows})
         return next((owner for owner in owners if self._of(owner) != other._of(owner)), None)
 

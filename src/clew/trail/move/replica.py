@@ -1,4 +1,4 @@
-"""A trail as a set of tables that can be read and filled in batches: what every backend offers to a move."""
+"""A trail as a set of tables that can be read and filled in batches. Every backend has a replica for moves."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # every command that opens a trail loads this module for the 
     from clew.trail.move.tables import MovedTable, OwnedRow, Row
 
 Access = Literal["locked", "snapshot", "target", "look"]
-"""How a replica is opened. `locked`: no other process may have it open, and none can write until it is closed.
+"""The ways to open a replica. `locked`: no other process may have it open, and none can write until it is closed.
 `snapshot`: as of this moment, while others go on. `target`: to be filled, alone. `look`: as a target, unchanged."""
 
 IDENTITY = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
@@ -59,7 +59,7 @@ class Replica(Protocol):
     def count(self, table: MovedTable) -> int: ...
 
     def read(self, table: MovedTable, after: Row) -> list[OwnedRow]:
-        """The next rows in the order of the key, from the beginning where `after` is empty. Empty at the end."""
+        """The next rows in the order of the key, from the beginning if `after` is empty. Empty at the end."""
         ...
 
     def progress(self) -> MoveProgress | None:
@@ -71,7 +71,7 @@ class Replica(Protocol):
         ...
 
     def clear(self, progress: MoveProgress) -> None:
-        """Remove everything, and note the beginning of a move, in one transaction."""
+        """Remove all rows of the replica and note the beginning of a move, in one transaction."""
         ...
 
     def is_foreign(self) -> bool:
@@ -103,7 +103,7 @@ def encode_progress(progress: MoveProgress) -> str:
 
 
 def refuse_unfinished(progress: MoveProgress | None, place: str) -> None:
-    """Raise StorageError where a move to this place is not finished: a part of a trail must not be used."""
+    """Raise StorageError if a move to this place is not finished: a part of a trail must not be used."""
     if progress is not None:
         raise StorageError(
             f"the move to {place} is not finished", hint=f"Finish it: clew trail move {progress.place} {place}"

@@ -88,7 +88,7 @@ TABLES = (
     _table("secrets", "owner_id name", "sealed updated_at"),
     _table("meta", "key", "value", owner="''"),
 )
-"""In the order in which they are written: a row comes after those that it points to."""
+"""All tables in the order in which they are written: a row comes after the rows that it points to."""
 
 META_KEYS = (
     "trail",

@@ -1,4 +1,4 @@
-"""Reads the definitions of an owner from PostgreSQL, again whenever an event says that one changed.
+"""Reads the definitions of an owner from PostgreSQL, again when an event reports a change.
 
 Only definitions without scopes count, and only for their own owner.
 """
@@ -20,7 +20,8 @@ READ = (
 
 
 class PostgresDefinitions:
-    """Definitions by owner, read again when an event says that one changed, whichever process changed it."""
+    """The definitions of each owner, with a cache. They are read again when an event reports a change, also of another
+    process."""
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine

@@ -1,8 +1,7 @@
-"""The engine: a pool of connections that read and write aside, one thread that appends to the log, and time that never
-goes backwards.
+"""The engine: a pool of connections, one thread that appends to the log, and a clock that never goes backwards.
 
-Every transaction names its caller to row-level security. What appends to the log is done by one thread of the process
-(`log_writer`), in the order of the log; what does not, such as a claim, runs beside it on any connection.
+Every transaction names its caller to row-level security. One thread of the process (`log_writer`) makes all writes that
+append to the log, in the order of the log. Other transactions, such as a claim, run on any connection of the pool.
 """
 
 from __future__ import annotations
@@ -185,7 +184,7 @@ class PostgresEngine:
         try:
             return self._pool.getconn()
         except PoolTimeout:
-            self.server.connect().close()  # says why, where the server is away
+            self.server.connect().close()  # reports the reason if the server is away
             raise
 
     def _give_back(self, connection: Connection) -> None:
@@ -199,7 +198,7 @@ class PostgresEngine:
             raise StorageError("the trail is closed")
 
     def close(self) -> None:
-        """Finish what was accepted, and close every connection."""
+        """Finish the accepted writes, and close every connection."""
         if self._closed:
             return
         self._closed = True

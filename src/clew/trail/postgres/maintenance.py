@@ -146,7 +146,7 @@ def _begin_anew(writing: WriteTransaction) -> None:
 
 
 def _check(reading: ReadTransaction) -> list[str]:
-    """Every checksum, then what the indexes of Clew have to agree with."""
+    """Check every checksum, then compare the indexes of Clew with the records."""
     found: list[str] = []
     for sql, key in ((CURRENT, "b.rid"), (OLDER, "(v.rid, v.version)")):
         after: tuple[int, ...] = (0,) if sql is CURRENT else (0, 0)

@@ -67,7 +67,7 @@ def needs_content(selector: Selector) -> bool:
 
 
 _HAS_TEXTS = r"b.context NOT LIKE '%%\\u0000%%' AND b.context IS JSON"
-"""Whether PostgreSQL can read the texts of a context. It cannot where one of them has a NUL."""
+"""Whether PostgreSQL can read the texts of a context. It cannot if one of them has a NUL."""
 
 
 def _sql_can_narrow(match: ContextMatch) -> bool:

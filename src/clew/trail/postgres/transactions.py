@@ -25,8 +25,8 @@ NAME_CALLER_UNFLUSHED = (
     f"SELECT {CALLER}, set_config('synchronous_commit', 'off', true),"
     " set_config('plan_cache_mode', 'force_generic_plan', true)"
 ).encode()
-"""The same for a transaction whose commit does not wait for a flush, such as a claim. It uses generic plans, because
-planning a claim takes longer than running it."""
+"""Names the caller of a transaction whose commit does not wait for a flush, such as a claim. It uses generic plans,
+because planning a claim takes longer than running it."""
 BEGIN = "BEGIN ISOLATION LEVEL READ COMMITTED"
 REMEMBER = "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
@@ -63,7 +63,7 @@ class ReadTransaction:
         return self._connection.execute(sql.encode(), values).fetchone
 
     def value(self, sql: str, values: Values = ()) -> Any:
-        """The first column of the first row, None where there is no row."""
+        """The first column of the first row, None if there is no row."""
         found = self.row(sql, values)
         return None if found is None else found[0]
 
@@ -134,7 +134,7 @@ class WriteTransaction(ReadTransaction):
         return self.value(sql, values)
 
     def begin_again(self) -> None:
-        """Commit what was written so far, without waiting for it, and go on in a new transaction. Do not use it for
+        """Commit the writes so far, without waiting for the commit, and go on in a new transaction. Do not use it for
         writes that must be durable or atomic."""
         assert self.log is None
         self._connection.execute("COMMIT")
@@ -147,7 +147,7 @@ class WriteTransaction(ReadTransaction):
         self.send(REMEMBER, (key, value))
 
     def settle(self) -> None:
-        """Wait for the statements that were sent, and raise their error here, where the unit of work can interpret it.
+        """Wait for the statements that were sent, and raise their error here: the unit of work can interpret it.
         Only careful mode waits. Without it, an error undoes the transaction, which is then run again in careful
         mode."""
         if self.careful and self._unread:

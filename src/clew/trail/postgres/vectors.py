@@ -34,7 +34,7 @@ class VectorDumper(Dumper):
 
 
 def read_vector(sent: bytes | None) -> bytes | None:
-    """Clew's form of what `vector_send` gives."""
+    """The bytes of a vector in Clew's form, from the output of `vector_send`."""
     return None if sent is None else _turn(sent[HEADER:])
 
 

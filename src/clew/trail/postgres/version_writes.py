@@ -235,8 +235,8 @@ def check_space(writing: WriteTransaction, vector: bytes, space: str | None) -> 
 
 
 def index_vectors(writing: WriteTransaction, dimension: int) -> None:
-    """Create the nearest-neighbour index anew for vectors of this dimension. Longer ones than INDEXED_DIMENSIONS get no
-    index."""
+    """Create the nearest-neighbour index again for vectors of this dimension. Vectors with more than INDEXED_DIMENSIONS
+    numbers get no index."""
     writing.send("DROP INDEX IF EXISTS vectors_near")
     if dimension <= INDEXED_DIMENSIONS:
         writing.send(

@@ -47,7 +47,7 @@ class Allowed(msgspec.Struct):
     with_vector: Ints
 
     def without(self, slots: Ints) -> Allowed:
-        """The same slots without the given ones."""
+        """Return these slots without the given ones."""
         if not len(slots):
             return self
         mask = self.mask.copy()

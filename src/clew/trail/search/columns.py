@@ -223,7 +223,7 @@ class Columns:
         return found
 
     def cosines(self, query: Floats, slots: Ints) -> Floats:
-        """The cosines of a query with the vectors of these slots; 0 where there is none."""
+        """The cosines of a query with the vectors of these slots; 0 if there is none."""
         return cosines(query, self.vectors, self.vector_row[slots].astype(np.int64))
 
     def nearest(self, query: Floats, slots: Ints, k: int, *, more: int, roughly: bool) -> Ints:

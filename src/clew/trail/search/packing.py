@@ -1,8 +1,8 @@
 """Records as the ranking sees them: terms, counts and adjacent pairs in 32-bit words, many records at a time.
 
-The header (see `text.HEADER`) is followed by the ids of the record's terms without repeats, its title's first; for each
-of them how often it stands in title, description and content, a byte each; and the ids of pairs that stand side by
-side. The length is in tenths of a word; the content's words count a fifth.
+After the header (see `text.HEADER`) come the ids of the record's terms without repeats, those of the title first. Then
+come three bytes for each term: how often it occurs in title, description and content. Last come the ids of pairs of
+adjacent words. The length is in tenths of a word. Words of the content count a fifth.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def _pack_some(records: Sequence[tuple[ReadableText, int]]) -> Iterator[bytes]:
 
 
 def _find_terms(records: Sequence[tuple[ReadableText, int]]) -> tuple[Ints, Ints, int]:
-    """Term ids in order, those that count as length first; the place of each, as record * FIELDS + field; and the
+    """Return term ids in order, those that count as length first, the place of each as record * FIELDS + field, and the
     number of ids that count."""
     kept: list[int] = []
     aside: list[int] = []

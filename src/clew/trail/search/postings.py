@@ -87,7 +87,7 @@ class TermPostings:
         note = json.loads((self._folder / "clew.json").read_text(encoding="utf-8"))
         seq = int(note["seq"])
         if (note["format"], note["trail"], note["mark"]) != (FORMAT, _fingerprint(self._trail_id), self._mark_of(seq)):
-            raise FileNotFoundError("the index is another trail's")
+            raise FileNotFoundError("the index belongs to another trail")
         self._check_files(note["files"])
         self._index = tantivy.Index(self._schema, path=str(self._folder))
         self._look_again()

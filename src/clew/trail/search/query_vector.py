@@ -13,7 +13,7 @@ from clew.trail.store import Embedder
 def find_query_vector(
     request: SearchRequest, embedder: Embedder | None, *, space: str | None, present: str | None, dimension: int
 ) -> Floats | None:
-    """The vector at unit length, or None where the ranking needs none. `space` names the embedder in use, `present`
+    """The vector at unit length, or None if the ranking needs none. `space` names the embedder in use, `present`
     that of the stored vectors, which have `dimension` numbers (0 when there are none).
 
     Raises EmbedderMismatch when they cannot be compared."""

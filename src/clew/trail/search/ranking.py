@@ -37,7 +37,7 @@ Places = npt.NDArray[np.int16]
 
 
 class SearchQuestion(msgspec.Struct):
-    """A query's terms: ids without repeats, words first, then identifiers as a whole; its pairs; its names."""
+    """The terms of a query. `ids` have no repeats: words first, then identifiers as a whole. Pairs and names follow."""
 
     terms: list[int]
     pairs: dict[int, tuple[int, int]]

@@ -1,7 +1,7 @@
 """The search index of a trail, kept up with it: columns in memory, postings beside them.
 
 Both are derived. Call `sync` before a search: it reads the changes of all processes since the last call, as far as this
-search may find them. A thread writes to the postings what they lack.
+search may find them. A thread adds missing records to the postings.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Index:
         self._indexing: Future[None] | None = None
 
     def close(self) -> None:
-        """Finish what is being written, and let go of the postings: tantivy has a thread for as long as they exist."""
+        """Finish the current write, and close the postings: tantivy has a thread for as long as they exist."""
         self._indexer.shutdown(wait=True)
         self._postings = None
 
@@ -181,7 +181,7 @@ class Index:
     # -- postings -----------------------------------------------------------------------------------------
 
     def _find_postings(self, source: IndexSource) -> TermPostings | None:
-        """The postings on disk, None where there are none yet: a search over few records does without."""
+        """The postings on disk, None if there are none yet: a search over few records does without."""
         is_there = self._folder is not None and os.path.lexists(self._folder)
         return self._open_postings(source) if is_there else None
 

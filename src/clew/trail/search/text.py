@@ -1,6 +1,6 @@
 """Conversion of text into terms: words, parts of identifiers, folded accents, stems, 32-bit ids.
 
-A term's id depends on the owner as well: what one owner wrote can neither match nor weigh in another's search.
+A term's id depends on the owner as well: the records of one owner can neither match nor weigh in another's search.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ _UPPER, _LOWER = "A-Z\u00c0-\u00d6\u00d8-\u00de", "a-z\u00df-\u00f6\u00f8-\u024f
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
 _PART = lazy_pattern(rf"[{_CJK}]|\d+|[{_UPPER}]+(?![{_LOWER}])|[{_UPPER}]?[{_LOWER}]+|[^\W\d_{_UPPER}{_LOWER}{_CJK}]+")
 _ASCII_PART = lazy_pattern(r"\d+|[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-"""The same for ASCII words: the whole pattern takes milliseconds to compile, and most folders never need it."""
+"""The pattern of words for ASCII texts. The full pattern takes milliseconds to compile, and most folders never need
+it."""
 _MARKS = lazy_pattern("[\u0300-\u036f]")
 _stemmer = Stemmer.Stemmer("english", 0)  # its own cache is slower than stemming
 
@@ -62,7 +63,8 @@ class Words(msgspec.Struct):
 
 
 def split_word(word: str) -> tuple[str, ...]:
-    """`fooBar_baz2` → foo, bar, baz, 2; one part for each CJK character; lower case without accents."""
+    """Split a word into parts in lower case without accents: `fooBar_baz2` → foo, bar, baz, 2. Each CJK character is a
+    part."""
     return _split_known(word) if is_recurring(word) else _split(word)
 
 
@@ -95,7 +97,7 @@ _known_term_id = lru_cache(1 << 17)(_term_id)
 
 
 def rare_term_ids(words: Sequence[str], salt: int) -> list[int]:
-    """The same for words that will hardly be needed again. Their ids are not cached."""
+    """Term ids of words that will hardly be needed again. They are not cached."""
     return [zlib.crc32(stem.encode(), salt) for stem in _stemmer.stemWords(words)]
 
 

@@ -48,7 +48,7 @@ def nearest(
     if len(allowed) > EXACT:
         allowed = _plausible(query, vectors, signs, allowed, k, roughly=roughly)
     is_dense = len(allowed) > DENSE * len(vectors)
-    # not `@`: it wakes other threads, and waits for them ten times as long as it counts where the cores are busy
+    # not `@`: it wakes other threads, and waits for them ten times as long as it counts if the cores are busy
     cosine = np.vecdot(vectors, query)[allowed] if is_dense else cosines(query, vectors, allowed)
     best = top(cosine, k + more)
     return allowed[best], cosine[best]

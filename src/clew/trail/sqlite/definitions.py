@@ -1,4 +1,4 @@
-"""Reads the definitions of an owner from SQLite, again whenever an event says that one changed.
+"""Reads the definitions of an owner from SQLite, again when an event reports a change.
 
 Only definitions without scopes count, and only for their own owner.
 """
@@ -15,7 +15,8 @@ NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'tt
 
 
 class SqliteDefinitions:
-    """Definitions by owner, read again when an event says that one changed, whichever process changed it."""
+    """The definitions of each owner, with a cache. They are read again when an event reports a change, also of another
+    process."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -70,7 +70,7 @@ Answer = tuple[asyncio.Future[Any] | None, Any, BaseException | None]
 
 class Engine:
     """One SQLite file. `on_commit` is called from the writing thread after every commit that changed records,
-    `on_rollback` after a unit of work was undone: caches of what it read must then be dropped. `before_commit` returns
+    `on_rollback` after a unit of work was undone: caches of its reads must then be dropped. `before_commit` returns
     a last unit of work, or None, to run at the end of a transaction that changed records."""
 
     def __init__(
@@ -392,7 +392,7 @@ class Engine:
     # -- ending -------------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Finish what was accepted, move the log into the file, close every connection."""
+        """Finish the accepted writes, move the log into the file, and close every connection."""
         if self._closed:
             return
         self._closed = True

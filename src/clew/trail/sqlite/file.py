@@ -13,7 +13,7 @@ from clew.sqlite_file import connect
 
 SMALLEST, QUICK_CHECK_BYTES = 512, 32_000_000
 LOG_PAGE = 4_096 + 24
-"""A page in the log, with what stands before it."""
+"""The bytes of a page in the log, with its frame header."""
 
 FATAL = (
     apsw.FullError,
@@ -56,7 +56,7 @@ def check_file(path: Path) -> None:
     if path.stat().st_size < SMALLEST:
         raise Corrupted(f"{path} is not a SQLite file")
     if not os.access(path, os.R_OK):
-        raise ReadOnly(f"{path} may not be read")
+        raise ReadOnly(f"{path} cannot be read: permission denied")
     connection = connect(path)
     try:
         _refuse_foreign(connection)

@@ -122,7 +122,7 @@ class SqliteUpkeep:
         return await self._engine.read_aside(self._check)
 
     def _check(self, connection: Sql) -> list[str]:
-        """SQLite's own integrity check, then every checksum, then what points to nothing."""
+        """Run SQLite's own integrity check, then check every checksum, then look for references to missing rows."""
         found = [str(line) for (line,) in connection.execute("PRAGMA integrity_check(20)") if line != "ok"]
         if found:
             return found

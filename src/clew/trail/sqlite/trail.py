@@ -85,4 +85,4 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ReadOnly(f"{folder} cannot be made: {error.strerror}") from error
+        raise ReadOnly(f"{folder} cannot be created: {error.strerror}") from error

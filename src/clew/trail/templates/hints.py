@@ -231,7 +231,7 @@ def plan_hints(hints: Mapping[str, Any]) -> HintPlan:
     if mode not in ("merge", "replace"):
         raise InvalidInput("llm_hints.mode", "must be merge or replace")
     if mode == "replace" and not transforms:
-        raise InvalidInput("llm_hints.mode", "is replace, but no transform says what to show instead")
+        raise InvalidInput("llm_hints.mode", "is replace, but there is no transform to show instead")
     if len(transforms) > MAX_TRANSFORMS:
         raise TooLarge("llm_hints.transform", len(transforms), MAX_TRANSFORMS, "transforms")
     return HintPlan(_tree(hints, "include"), _tree(hints, "exclude"), transforms, mode == "replace")

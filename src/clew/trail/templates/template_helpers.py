@@ -27,7 +27,7 @@ class RenderBudget:
         """Take `count` steps. Raises TemplateError when they are used up."""
         self._steps -= count
         if self._steps < 0:
-            raise TemplateError("takes too many steps; loop over less")
+            raise TemplateError("takes too many steps; loop over fewer values")
 
     def write(self, size: int) -> None:
         """Take `size` characters of output. Raises TemplateError when there is no room."""

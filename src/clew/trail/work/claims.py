@@ -18,7 +18,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AccessDenied, ClewError, InvalidInput, LeaseLost, StorageError
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, Event
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Event
 from clew.trail.model.selector import Selector, matches, matches_envelope
 from clew.trail.store import Trail
 
@@ -80,7 +80,7 @@ class ClaimLoop:
         by: Principal,
         worker_id: str,
         concurrency: int = 8,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         share: float = 1.0,
         refused: Refused | None = None,
     ) -> None:
@@ -119,7 +119,7 @@ class ClaimLoop:
             await self._let_go(heartbeat)
 
     def drain(self) -> None:
-        """Claim nothing more: `run` returns when what it holds is done."""
+        """Claim nothing more: `run` returns when the claims that it holds are done."""
         self._draining.set()
         if self._claiming is not None:
             self._claiming.cancel()

@@ -108,7 +108,7 @@ def reply_tags(request: Breadcrumb) -> tuple[str, ...]:
 
 
 def own_tags(tags: Iterable[str]) -> list[str]:
-    """Those of the tags that only Clew sets."""
+    """The tags among these that only Clew sets."""
     return [tag for tag in tags if tag.startswith(PLACE_TAG)]
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from clew.access import Principal
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
+from clew.trail.model.event import DEFAULT_LEASE, Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, Refused, is_meant, retry_on_storage_error
@@ -126,7 +126,7 @@ class Worker:
         worker_id: str,
         deps: Any = None,
         concurrency: int = 8,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         share: float = 1.0,
     ) -> None:
         self._trail = trail
@@ -170,11 +170,12 @@ class Worker:
                 task.cancel()
 
     def stop(self) -> None:
-        """Make `run` give back what it holds and return. A stopped worker does not run again."""
+        """Make `run` give back its claims and return. A stopped worker does not run again."""
         self._stop.set()
 
     def drain(self) -> None:
-        """Claim nothing more: `run` returns when what it holds is done. A drained worker does not run again."""
+        """Claim nothing more: `run` returns when the claims that it holds are done. A drained worker does not run
+        again."""
         self._is_draining = True
         for _, loop in self._loops.values():
             loop.drain()

@@ -1,4 +1,4 @@
-"""The sweeper: at intervals it removes what has expired, and writes what it did as a `system.hygiene.v1`."""
+"""The sweeper: at intervals it removes expired records, and writes a report as a `system.hygiene.v1`."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ from clew.clock import Clock
 from clew.errors import ClewError, DeliveryRefused, InvalidInput, NotFound
 from clew.tls import tls_context
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import Claim, Consumer, ConsumerState, Webhook, sse_payload
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, Webhook, sse_payload
 from clew.trail.store import Trail
 from clew.trail.work.claims import ClaimLoop, GiveBack, describe, is_meant, printable
 from clew.trail.work.webhook_addresses import (
@@ -84,7 +84,8 @@ def verify_signature(
     now: datetime,
     tolerance: timedelta = timedelta(minutes=5),
 ) -> bool:
-    """Whether a received body was signed with the secret, at most `tolerance` away from `now`."""
+    """Whether a received body was signed with the secret. The timestamp may differ from `now` by at most
+    `tolerance`."""
     if not (timestamp.isascii() and timestamp.isdecimal() and len(timestamp) <= 12):
         return False
     if abs(now.timestamp() - int(timestamp)) > tolerance.total_seconds():
@@ -148,11 +149,11 @@ class WebhookSender:
                 await self._end(tuple(self._running))
 
     def stop(self) -> None:
-        """Make `run` give back what it holds and return. A stopped sender does not run again."""
+        """Make `run` give back its claims and return. A stopped sender does not run again."""
         self._stop.set()
 
     async def drain(self) -> None:
-        """Claim nothing more, and return when what is under way is delivered."""
+        """Claim nothing more, and return when the claimed events are delivered."""
         self._is_draining = True
         async with self._following:
             running = list(self._running.values())
@@ -215,7 +216,7 @@ class WebhookSender:
             by=owner,
             worker_id=self._worker_id,
             concurrency=self._concurrency,
-            lease=timedelta(seconds=max(30.0, 3 * self._post.timeout)),
+            lease=max(DEFAULT_LEASE, timedelta(seconds=3 * self._post.timeout)),
         )
         task = asyncio.create_task(_run(loop, client))
         return _RunningWebhook(made_from=(owner, consumer), loop=loop, task=task)

@@ -150,7 +150,7 @@ async def get_version(call: RestCall) -> RestAnswer:
 async def update(call: RestCall) -> RestAnswer:
     expect = parse_if_match(call.headers)
     if expect is None:
-        raise HTTPException(428, "an update needs the version that it was made from")
+        raise HTTPException(428, "an update needs the header If-Match with the version that it changes")
     change: NewVersion = call.body
     if change.tags is not UNSET and (own := own_tags(change.tags)):
         before = await call.trail.records.get(call.path["id"], by=call.by)  # sent back unchanged, they may stay

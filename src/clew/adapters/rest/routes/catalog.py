@@ -75,7 +75,7 @@ async def why(call: RestCall) -> RestAnswer:
 async def why_named(call: RestCall) -> RestAnswer:
     kind, name = call.path["kind"], call.path["name"]
     if kind not in NAMED_KINDS:
-        raise InvalidInput("kind", f"{kind[:50]!r} is not one", hint=f"Kinds are {', '.join(NAMED_KINDS)}")
+        raise InvalidInput("kind", f"{kind[:50]!r} is not a kind", hint=f"Kinds are {', '.join(NAMED_KINDS)}")
     workspace = await call.services.workspace()
     return reply(await workspace.catalog.why(f"{kind}:{name}", by=call.by, handle=call.query.handle))
 

@@ -34,9 +34,9 @@ MAX_WAIT = 300.0
 
 
 class NewMessage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A message to an agent: in the named session, else in the caller's focused one, else in a new one; to the agent
-    of the settings (`agent.name`) unless one is named. Its tools are called by the workers of a `place`, where one is
-    given. With `stream` the answer is a stream of events; without, it is waited for up to `wait` seconds."""
+    """A message to an agent. Without a `session` it goes to the caller's focused session, or to a new one. Without an
+    agent it goes to `agent.name` of the settings. If a `place` is given, its workers call the tools. With `stream` the
+    answer is a stream of events. Without it, the request waits up to `wait` seconds for the answer."""
 
     message: str
     session: str | None = None
@@ -61,7 +61,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The outcome of a message. While it is `running` or `waiting` for a permission, which `asked` tells, GET
+    """The outcome of a message. While it is `running` or `waiting` for a permission, which `asked` describes, GET
     /events/stream with its session and `after` the cursor follows it. `without_model` nothing was sent: the text is
     what the catalog knows, the reason how to add a model."""
 
@@ -101,7 +101,7 @@ async def chat(call: RestCall) -> RestAnswer:
 
 
 def _require_agents(call: RestCall) -> None:
-    """Raise AccessDenied for an owner whose agents do not run here: nobody would answer."""
+    """Raise AccessDenied for an owner whose agents do not run here, because no agent would answer."""
     operator = call.services.operator
     if call.services.models is not None and call.by.owner_id != operator:
         error = AccessDenied(f"chat: agents of {call.by.owner_id} do not run on this server", [])
@@ -111,7 +111,7 @@ def _require_agents(call: RestCall) -> None:
 
 async def _without_model(call: RestCall, conversations: Conversations) -> ChatAnswer | None:
     """The answer from the catalog for an agent that has no model; None for an agent that has one. Raises ModelError
-    where one is configured that cannot be used."""
+    if one is configured that cannot be used."""
     asked: NewMessage = call.body
     services = call.services
     if services.models is None:

@@ -36,7 +36,7 @@ class EventItem(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class EventPage(msgspec.Struct, frozen=True, kw_only=True):
-    """Events in order; continue with `after=cursor`."""
+    """One page of events in order. The next page is `after=cursor`."""
 
     items: list[EventItem]
     cursor: int
@@ -49,7 +49,7 @@ class EventsQuery(SelectorQuery, frozen=True, kw_only=True):
 
 class StreamQuery(SelectorQuery, frozen=True, kw_only=True):
     after: Annotated[After | None, Meta(description="As Last-Event-ID, which wins; without both, from now on")] = None
-    token: Annotated[str | None, Meta(description="A stream token, where no header can be sent")] = None
+    token: Annotated[str | None, Meta(description="A stream token, for clients that cannot send a header")] = None
 
 
 async def list_events(call: RestCall) -> RestAnswer:

@@ -76,7 +76,7 @@ class PlanText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class AnswerText(PlanText, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """`question` is the id of an open question; it may be left out where there is only one."""
+    """`question` is the id of an open question; it may be left out if there is only one."""
 
     question: str = ""
 
@@ -87,7 +87,7 @@ class InterruptBody(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
 
 
 async def open_team(call: RestCall) -> Team:
-    """The team of this server. Raises AccessDenied for another owner, NotFound where no team runs."""
+    """The team of this server. Raises AccessDenied for another owner, NotFound if no team runs."""
     if call.services.team is None:
         raise NotFound("team on this server", "", hint="Start it with `clew up` in a project")
     if call.by.owner_id != call.services.operator:

@@ -1,4 +1,4 @@
-"""Routing over REST: who takes a message."""
+"""Routing over REST: the agent that takes a message."""
 
 from __future__ import annotations
 

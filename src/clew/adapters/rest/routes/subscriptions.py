@@ -15,7 +15,7 @@ from clew.trail.model.event import Consumer, ConsumerState, DeadLetter
 
 
 class SubscriptionList(msgspec.Struct, frozen=True, kw_only=True):
-    """The owner's subscriptions by name, each with where it stands."""
+    """The owner's subscriptions by name, each with its position in the log."""
 
     items: list[ConsumerState]
 

@@ -1,4 +1,4 @@
-"""Routes about the server itself: is it up and ready, what does it offer, how is it doing."""
+"""Routes about the server itself: health, readiness, version, metrics."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _NO_STORE = ((b"cache-control", b"no-store"),)
 
 
 class TokenRequest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """For whom to issue a token, and what it may do."""
+    """A request for a token: the principal and its rights."""
 
     owner_id: str
     agent_id: str
@@ -63,7 +63,7 @@ OPERATIONS = (
         method="POST",
         path="/auth/stream-token",
         handler=issue_stream_token,
-        summary="Issue a token that opens an event stream, where no header can be sent; it lasts a minute",
+        summary="Issue a token that opens an event stream, for clients that cannot send a header; it lasts a minute",
         group="tokens",
         verb="subscribe",
         answer=IssuedToken,

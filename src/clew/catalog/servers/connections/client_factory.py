@@ -50,7 +50,7 @@ class ClientFactory:
 
     @asynccontextmanager
     async def open(self, values: Values, faults: Faults) -> AsyncIterator[Client]:
-        from mcp import Client  # takes half a second, which only those pay who use a server
+        from mcp import Client  # takes half a second, so it is imported only if a server is used
         from mcp_types import Implementation
 
         _keep_quiet()
@@ -92,7 +92,7 @@ def _keep_quiet() -> None:
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
-    # What goes wrong in a login is logged with the answer of the authorization server, which may hold tokens.
+    # The SDK logs errors of a login with the answer of the authorization server, which may hold tokens.
     logging.getLogger("mcp.client.auth").propagate = False
 
 

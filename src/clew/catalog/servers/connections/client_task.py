@@ -92,7 +92,7 @@ class ClientTask:
             self.ready.set_exception(ServerError(self.server, self.explain()))
 
     def explain(self) -> str:
-        """Why it ended, in one sentence."""
+        """The reason why the task ended, in one sentence."""
         reason = self.faults.reason or "ended the connection"
         complaint = self.faults.last_complaint()
         return f'{reason}; its last words: "{complaint}"' if complaint else reason
@@ -164,7 +164,7 @@ def describe(error: BaseException, faults: Faults) -> str:
         return faults.note
     if isinstance(first, ClewError):
         return first.reason if isinstance(first, ServerError) else first.message
-    if kind.startswith("OAuth"):  # what follows a colon is foreign text, and may repeat what we sent
+    if kind.startswith("OAuth"):  # the text after a colon is foreign, and may repeat our request
         return f"the login failed: {faults.plain(str(first).partition(': ')[0])}"
     if faults.status in (401, 403):
         return f"refused our token (HTTP {faults.status})"

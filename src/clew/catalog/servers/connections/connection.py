@@ -46,9 +46,9 @@ OnEnd = Callable[[ServerError | ConfigError | None], Awaitable[None]]
 
 class ServerConnection:
     """Many tasks may use the connection concurrently; `close` ends it permanently. `on_start` is called at each start,
-    and `on_change` when the server announces a changed list; neither may block. `on_end` is awaited after each request
-    with the server's failure, or with None if the server answered or refused. With a `browser`, a new login is made if
-    the server requires one; otherwise the login stored in the `vault` is used. All calls raise ServerError, and
+    and `on_change` when the server announces a changed list. Neither may block. `on_end` is awaited after each request
+    with the server's failure, or with None if the server answered or refused. With a `browser`, the user logs in if the
+    server requires it. Without one, the login stored in the `vault` is used. All calls raise ServerError, and
     ConfigError if a variable or secret is not set.
     """
 
@@ -149,7 +149,7 @@ class ServerConnection:
         return await self._send("prompts/get", {"name": name, "arguments": arguments}, get)
 
     async def complete(self, prompt: str, argument: str, value: str) -> CompleteResult:
-        """The server's completions for an argument of a prompt, where completions are on."""
+        """The server's completions for an argument of a prompt, if completions are on."""
         from mcp_types import PromptReference  # loaded with the SDK
 
         if not self.config.features.completions:
@@ -197,7 +197,7 @@ class ServerConnection:
         return found
 
     async def _end(self, error: ServerError | ConfigError | None) -> None:
-        if self._on_end is not None and not self._is_closed:  # what breaks off because we closed it is no failure
+        if self._on_end is not None and not self._is_closed:  # a connection that we closed has not failed
             await self._on_end(error)
 
     async def _attempt_twice(self, method: str, params: dict[str, Any], act: Act[R]) -> R:
@@ -218,7 +218,7 @@ class ServerConnection:
             except foreign_errors() as error:
                 raise self._refusal(link, method, error) from None
         link.answered()
-        link.faults.take_note()  # what was wrong before is over, and must not explain a later failure
+        link.faults.take_note()  # earlier faults are over, and must not explain a later failure
         self._failures, self._retry_at = 0, None
         return result
 
@@ -240,7 +240,7 @@ class ServerConnection:
         if is_over:
             return ServerError(self.config.id, f"{link.explain()}, before it answered {method}")
         if not isinstance(first, MCPError):
-            return ServerError(self.config.id, f"answered {method} with what the protocol does not allow")
+            return ServerError(self.config.id, f"gave an answer to {method} that the protocol does not allow")
         if first.message == "Server returned an error response":
             return ServerError(self.config.id, describe(first, link.faults), hint=self._token_hint(link))
         return Refusal(self.config.id, f'refused {method}: "{link.faults.plain(first.message)}"')

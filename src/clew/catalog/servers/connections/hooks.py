@@ -138,11 +138,11 @@ class ServerHookChain:
         return (await self._chain.run("auth", _TokenWanted(server=server, expired=expired))).token
 
     async def request(self, request: ServerRequest) -> ServerRequest:
-        """Return the request as it is sent."""
+        """Return the request after all hooks have changed it."""
         return await self._chain.run("request", request)
 
     async def response(self, response: Response) -> Response:
-        """Return the response as it is used."""
+        """Return the response after all hooks have changed it."""
         return await self._chain.run("response", response)
 
     async def log(self, line: LogLine) -> None:

@@ -54,7 +54,7 @@ class Sampling:
 
 
 def _request(params: CreateMessageRequestParams) -> ModelRequest:
-    """Raises InvalidInput for messages that are no text, or too long."""
+    """Raises InvalidInput for messages that are not text, or too long."""
     if params.tools:
         raise InvalidInput("tools", "cannot be used in sampling")
     system = [Message(role="system", content=params.system_prompt)] if params.system_prompt else []

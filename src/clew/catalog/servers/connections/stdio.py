@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 8_000_000
 MAX_GARBAGE = 1_000
-"""Lines that are no messages, after which a program is given up."""
+"""How many lines that are not messages a program may print before it is stopped."""
 
 _GRACE = 2.0
 
@@ -77,7 +77,7 @@ async def _read(
                 break
             if (message := _parse(line)) is None:
                 garbage += bool(line.strip())
-                reason = "writes to its output what is no message" if garbage >= MAX_GARBAGE else ""
+                reason = "writes lines to its output that are not messages" if garbage >= MAX_GARBAGE else ""
                 continue
             try:
                 await to_us.send(message)
@@ -87,7 +87,7 @@ async def _read(
 
 
 def _parse(line: bytes) -> SessionMessage | None:
-    """The message of a line, or None where it is none."""
+    """The message of a line, or None if it is none."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 

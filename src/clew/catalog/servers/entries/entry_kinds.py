@@ -1,5 +1,5 @@
-"""The three kinds of things that servers have, each with what can be done with it: search and register all of them,
-execute tools, read resources, get prompts."""
+"""The three kinds of entries of servers and their operations: search and register all of them, execute tools, read
+resources, get prompts."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ class Resources(EntryList):
         return await self._backing.connection(server).read_resource(uri)
 
     def subscribe(self, server: str, uri: str) -> AbstractAsyncContextManager[AsyncIterator[str]]:
-        """Follow a resource: an iterator over the addresses that changed. Raises ServerError where the server does not
+        """Follow a resource: an iterator over the addresses that changed. Raises ServerError if the server does not
         offer that."""
         about = self._backing.about(server)
         if about is not None and not about.offers_subscriptions:
-            raise ServerError(server, "does not tell of changed resources")
+            raise ServerError(server, "does not report changed resources")
         return self._backing.connection(server).subscribe(uri)
 
 

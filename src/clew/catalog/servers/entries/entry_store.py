@@ -143,7 +143,7 @@ class EntryStore:
         except NotFound:
             with suppress(AlreadyExists):  # another process was quicker
                 await self._trail.records.create(draft, by=self._by)
-        except Conflict:  # another process wrote it; what it wrote counts
+        except Conflict:  # another process wrote it, and its version counts
             return False
         self._about[server] = about
         return True
@@ -206,7 +206,7 @@ class EntryStore:
         _, version = self._entries[(entry.server, entry.kind, entry.name)]
         try:
             self._keep([await self._trail.records.update(id, change, expect=version, by=self._by)])
-        except Conflict:  # another process wrote it; what it wrote counts
+        except Conflict:  # another process wrote it, and its version counts
             self._keep([await self._trail.records.get(id, by=self._by)])
 
     async def _retire(self, entry: ServerEntry, scopes: tuple[str, ...]) -> None:
@@ -238,7 +238,7 @@ class EntryStore:
 
 
 def _turn(known: ServerEntry, listed: ServerEntry) -> ServerEntry | None:
-    """The new state of an entry that is listed again; None where nothing changes."""
+    """The new state of an entry that is listed again; None if nothing changes."""
     if known.kind != "tool" or listed.digest == known.approved:
         return listed if listed != known else None
     if listed.digest == known.digest and known.state == "changed":

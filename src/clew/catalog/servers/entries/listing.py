@@ -20,7 +20,7 @@ ListKind = Literal["tools", "resources", "resource_templates", "prompts"]
 
 
 class ServerListing(msgspec.Struct, frozen=True, kw_only=True):
-    """Entries in the server's order as plain JSON, and what was left out."""
+    """Entries in the server's order as plain JSON, and notes about omitted ones."""
 
     entries: list[dict[str, Any]]
     left_out: list[str]

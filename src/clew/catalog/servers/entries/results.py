@@ -105,8 +105,8 @@ def _fenced(text: str, about: str, limit: int, language: str = "text") -> str:
 
 
 def _read_structured(result: CallToolResult, entry: ServerEntry) -> tuple[str, str]:
-    """The structured content as JSON, and what is wrong with it. It is omitted if a text of the result says the same,
-    or if it does not match the tool's own schema."""
+    """The structured content as JSON, and the reason if it is invalid. It is omitted if a text of the result says the
+    same, or if it does not match the tool's own schema."""
     value = result.structured_content
     if entry.output_schema is None and value is None:
         return "", ""

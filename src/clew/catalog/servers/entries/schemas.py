@@ -51,7 +51,7 @@ def _allowed(properties: Any, place: str) -> str:
 
 
 def misfit(schema: dict[str, Any] | None, value: Any) -> str:
-    """Why a result does not fit its own output schema; empty where it does."""
+    """Why a result does not fit its own output schema; empty if it does."""
     if schema is None or not isinstance(value, dict):
         return "" if schema is None else "it is missing"
     try:
@@ -62,7 +62,7 @@ def misfit(schema: dict[str, Any] | None, value: Any) -> str:
 
 
 def compiled(schema: dict[str, Any]) -> SchemaCheck:
-    """Raises InvalidInput for what is not a usable schema."""
+    """Check a schema. Raises InvalidInput if it cannot be used."""
     return _compile(encode_canonical(_modern(schema, 0), "schema"))
 
 

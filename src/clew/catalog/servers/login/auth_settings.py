@@ -73,7 +73,7 @@ def parse_auth(given: Mapping[str, Any], place: str) -> Auth:
 
 
 def written_auth(auth: Auth) -> dict[str, Any]:
-    """The settings as they stand in the file, with defaults left out."""
+    """The settings as written in the file, without defaults."""
     written: dict[str, Any] = msgspec.to_builtins(auth)
     return written | {key: written_value(getattr(auth, key)) for key in _REFERENCES if getattr(auth, key) is not None}
 
@@ -81,7 +81,9 @@ def written_auth(auth: Auth) -> dict[str, Any]:
 def _parse_reference(given: Any, place: str) -> FromEnv | FromSecret:
     value = parse_value(given, place)
     if isinstance(value, str):
-        raise ConfigError(f'{place} is written out; name it as {{"$env": "NAME"}} or {{"$secret": "NAME"}}')
+        raise ConfigError(
+            f'{place} has the value itself; write a reference: {{"$env": "NAME"}} or {{"$secret": "NAME"}}'
+        )
     return value
 
 
@@ -90,7 +92,7 @@ def _check(auth: Auth, place: str) -> None:
         if getattr(auth, key) not in choices:
             raise ConfigError(f"{place}: auth.{key} {getattr(auth, key)[:40]!r} is unknown", choices=choices)
     if not 0 <= auth.redirect_port <= 65_535:
-        raise ConfigError(f"{place}: auth.redirect_port must be a port")
+        raise ConfigError(f"{place}: auth.redirect_port {auth.redirect_port} must be from 0 to 65535")
     if auth.client_metadata_url and not auth.client_metadata_url.startswith("https://"):
         raise ConfigError(f"{place}: auth.client_metadata_url must begin with https://")
     if auth.issuer and urlsplit(auth.issuer).scheme not in ("http", "https"):

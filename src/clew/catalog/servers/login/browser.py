@@ -28,7 +28,7 @@ class Browser(Protocol):
 
     @property
     def redirect_uri(self) -> str:
-        """Where the authorization server sends the answer."""
+        """The address to which the authorization server sends the answer."""
         ...
 
     async def visit(self, address: str) -> Mapping[str, str]:

@@ -38,7 +38,7 @@ async def log_in(
             await connection.close()
     made = await _find(config.id, draft)
     if made is None or made.tokens is None:
-        raise ServerError(config.id, "did not ask for a login", hint='Take "auth" out of its entry in .clew/mcp.json')
+        raise ServerError(config.id, "did not ask for a login", hint='Remove "auth" from its entry in .clew/mcp.json')
     await vault.keep(secret_name(config.id), msgspec.json.encode(made).decode())
 
 
@@ -68,7 +68,7 @@ async def _find(server: str, vault: Vault) -> Login | None:
 
 
 def _ports(auth: Auth, login: Login | None) -> tuple[int, ...]:
-    """The port that the client was registered with, where it is known, since many servers insist on it."""
+    """The port that the client was registered with, if it is known, since many servers insist on it."""
     if auth.redirect_port or auth.client_id:
         return (auth.redirect_port,)
     known = (login.client or {}).get("redirect_uris") if login is not None else None

@@ -27,7 +27,7 @@ class LoginHosts:
         self._resolve = resolve or resolve_host
 
     async def look_up(self, url: str) -> tuple[list[Address], str]:
-        """The addresses of the host of a URL, and why one of them may not be contacted, if so. Raises OSError for an
+        """The addresses of the host of a URL, and the reason if one of them may not be contacted. Raises OSError for an
         unknown host."""
         parts = urlsplit(url)
         addresses = await self._addresses(parts)

@@ -68,7 +68,7 @@ class LoginStore:
         return login if login.url == self.url else empty
 
     async def change(self, **fields: Any) -> Login:
-        """Write some fields anew."""
+        """Replace some fields of the stored login."""
         login = msgspec.structs.replace(await self.read(), **fields)
         await self._vault.keep(secret_name(self.server), msgspec.json.encode(login).decode())
         return login

@@ -99,7 +99,7 @@ class _Provider(OAuthClientProvider):
 
 class SavedLogin(_Provider):
     """Sends the token of the login that is stored, and renews it before or when it is refused. Requests wait for one
-    another only during a renewal. It never prompts a person: `faults` records what the user must do."""
+    another only during a renewal. It never prompts a person: `faults` records the step that the user must take."""
 
     def __init__(self, auth: Auth, credentials: Credentials, store: LoginStore, faults: Faults) -> None:
         super().__init__(auth, credentials, store, "http://127.0.0.1/callback")
@@ -208,7 +208,7 @@ class NewLogin(_Provider):
             except OSError:
                 refusal = "one of its hosts has no address"
             if refusal:
-                raise OAuthFlowError(f"The authorization server leads astray, since {refusal}")
+                raise OAuthFlowError(f"The authorization server redirects to a refused address, since {refusal}")
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         await super()._handle_token_response(response)
@@ -248,7 +248,7 @@ def build_credentials_login(auth: Auth, credentials: Credentials, store: LoginSt
 
 
 def _algorithm(pem: str, server: str) -> str:
-    # only who signs pays for it
+    # imported only to sign
     from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Access:
-    """Chooses the credentials of a server's requests: the token of a hook or of the configuration if there is one;
-    otherwise, with OAuth, a login."""
+    """Chooses the credentials of a server's requests: the token of a hook or of the configuration if there is one,
+    otherwise a login with OAuth."""
 
     def __init__(
         self, config: McpServerConfig, tokens: Tokens, vault: Vault, clock: Clock, browser: Browser | None
@@ -46,7 +46,7 @@ class Access:
         if not self._config.auth.asks_user or self._browser is not None or await self._tokens.current() is not None:
             return
         if (await self._logins(values).read()).tokens is None:
-            raise ServerError(self._config.id, "wants a login, and there is none", hint=self.hint)
+            raise ServerError(self._config.id, "needs a login", hint=self.hint)
 
     async def build_auth(self, values: Values, faults: Faults) -> httpx2.Auth:
         from clew.catalog.servers.connections.http import TokenAuth  # loads the HTTP client

@@ -29,18 +29,18 @@ MAX_MEAN_LINE = 2_000
 
 _PIECE = 2_048
 _FIRST_SECONDS = 0.1
-"""A hundred times what the first piece of code takes."""
+"""A hundred times the time of the first piece of code."""
 _UNPROBED = frozenset(("python",))
 """Languages for which no input is known that slows the parser down."""
 
 _EASY_BYTES, _UNPROBED_EASY_BYTES = 64_000, 160_000
 _TRIED = ((1_024, 0.008), (2_048, 0.012), (4_096, 0.02))
-"""Bytes of each part that `takes_long` tries, and the seconds allowed: three times what code takes and more. The sizes
+"""Bytes of each part that `takes_long` tries, and the seconds allowed: three times the time of code, or more. The sizes
 grow, because few bytes suffice to detect hard input, while 4,096 bytes of it at once can cost seconds and 500 MB."""
 
 _SECONDS_A_BYTE = 2e-6
 _SECONDS = 1.0
-"""The parser's limit in processor time: ten times what code takes and more. Text of another language takes quadratic
+"""The parser's limit in processor time: ten times the time of code, or more. Text of another language takes quadratic
 time."""
 
 _MODULES = {"typescript": "javascript", "tsx": "javascript", "cpp": "c"}
@@ -149,7 +149,7 @@ def _grammar(name: str) -> _Grammar:
 
 
 def _as_utf8(content: bytes) -> bytes:
-    """The same lines in UTF-8, without a byte order mark and without NUL, which would end the file."""
+    """The lines of a file in UTF-8, without a byte order mark and without NUL, which would end the file."""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         content = content.decode("utf-16", "replace").encode("utf-8", "replace")
     content = content.removeprefix(b"\xef\xbb\xbf")
@@ -204,7 +204,7 @@ def _describe(source: bytes, root: Node) -> str:
 
 
 def _describe_before(source: bytes, node: Node | None, comment: str, *, is_apart: bool) -> str:
-    """The description, given the first node that is no comment."""
+    """The description, given the first node that is not a comment."""
     if node is None:
         return comment
     string = named_at(node) if node.type == "expression_statement" else None

@@ -71,7 +71,7 @@ class FactBuilder(ABC):
     """The facts that were found so far. Rows count from 0."""
 
     def __init__(self, source: bytes, builtins: Collection[bytes], own: tuple[bytes, ...]) -> None:
-        """Names of `builtins` are no references. `own` are prefixes that mean the object itself: `self.`."""
+        """Names of `builtins` are not references. `own` are prefixes that mean the object itself: `self.`."""
         self.source = source
         self.symbols: list[Symbol] = []
         self.imports: list[ImportFact] = []

@@ -214,7 +214,7 @@ def _export_default(walk: Walker, node: Node) -> None:
 
 
 def _required_module(walk: Walker, value: Node) -> str:
-    """The module in `require("m")`, `await import("m")` or `require("m").name`; else empty."""
+    """The module in `require("m")`, `await import("m")` or `require("m").name`. Empty for other expressions."""
     if value.type == "member_expression":
         value = value.child_by_field_name("object") or value
     if value.type == "await_expression":

@@ -1,4 +1,4 @@
-"""Ruby. A bare name that is no local variable is a reference, though it may be a call."""
+"""Ruby. A bare name that is not a local variable is a reference, though it may be a call."""
 
 from __future__ import annotations
 

@@ -120,8 +120,8 @@ class Walker(FactBuilder):
         return text[1:-1].strip("'\"`") if text[:1] == "[" and len(text) > 2 and text[-1] == "]" else text
 
     def target_of(self, node: Node) -> bytes:
-        """The dotted name of an expression: `a.b` as it is, `f(x).b` as `f().b`, `.b` where the object has no name;
-        empty for no name at all."""
+        """The dotted name of an expression: `a.b` as it is, `f(x).b` as `f().b`, `.b` if the object has no name;
+        empty without a name."""
         return self.pure_target(node) or self._chain(node)
 
     def pure_target(self, node: Node) -> bytes:
@@ -281,7 +281,7 @@ def bind(walk: Walker, node: Node, start: int) -> None:
 
 
 def type_parameter(walk: Walker, node: Node, start: int) -> None:
-    """The `T` of `List<T>` is no type of the project."""
+    """The `T` of `List<T>` is not a type of the project."""
     walk.claim(node)
     walk.type_parameters.add(walk.raw(node)[:MAX_NAME])
 

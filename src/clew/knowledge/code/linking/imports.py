@@ -212,7 +212,7 @@ class ImportResolver:
         return folder
 
     def _ending(self, importer: str, ending: str) -> list[str]:
-        """The file whose path has this end; of several, the one that shares most of the importer's path."""
+        """The file whose path has this end. If there are several, the file that shares most of the importer's path."""
         candidates = self._names.get(basename(ending), ())
         found = [path for path in candidates if path == ending or path.endswith("/" + ending)]
         return [max(sorted(found), key=lambda path: _shared(path, importer))] if found else []

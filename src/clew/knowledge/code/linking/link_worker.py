@@ -212,7 +212,7 @@ class LinkWorker:
         if answer.startswith(_DAMAGED):
             raise Corrupted(answer.removeprefix(_DAMAGED))
         if answer != _DONE:
-            raise StorageError(f"code was not linked: {answer or 'the process for it ended'}", hint="Try again")
+            raise StorageError(f"the code was not linked: {answer or 'the linking process ended'}", hint="Try again")
 
     def _ask(self, command: str) -> str:
         """The answer of the process; empty if it is gone."""

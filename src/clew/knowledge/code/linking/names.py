@@ -1,4 +1,4 @@
-"""The names of a project: which symbol a name means where it is written."""
+"""The names of a project: which symbol a name means at the place where it is written."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ProjectNames:
         self._resolver = resolver
         self._by_name: defaultdict[tuple[str, str], set[SymbolPlace]] = defaultdict(set)
         self.indirect: Counter[str] = Counter()
-        """How many variables and decorated symbols of Python have a name."""
+        """The number of variables and decorated symbols of Python with a name."""
         self._found: dict[tuple[str, str], SymbolPlace | None] = {}
         self._bases: dict[SymbolPlace, list[SymbolPlace]] = {}
         self._inherited: dict[tuple[SymbolPlace, str], SymbolPlace | None] = {}
@@ -118,7 +118,7 @@ class ProjectNames:
         """The symbol that a name inside of another symbol means: by scope, then by imports, then by the files beside,
         and as a guess, if only one symbol of the project has the name."""
         names = self.files[path]
-        if target.startswith("."):  # a method of what an index or a call gives
+        if target.startswith("."):  # a method of the result of an index or a call
             return self.guess(path, with_dots(target), is_method=True)
         target = with_dots(target)
         first, _, rest = target.partition(".")
@@ -185,7 +185,7 @@ class ProjectNames:
         return self.find(path, target) or (self._beside(path, target) if names.language in BESIDE else None)
 
     def _guess_at(self, path: str, names: FileNames, inside: str, target: str) -> SymbolPlace | None:
-        """The class of the receiver in Go, which has a name of its own; otherwise the only symbol of the name."""
+        """The likely meaning of a name: in Go a method of the receiver's class, else the only symbol of the name."""
         rest = target.partition(".")[2]
         of_class = self._class_at(path, inside) if names.language == "go" and rest and "." not in rest else None
         found = self.method(of_class, rest) if of_class is not None else None

@@ -1,7 +1,7 @@
 """Values, and the variables that may hold them.
 
-Values are numbered; equal values share a number. The heap spreads values between variables until nothing changes.
-Containers have variables for their keys; the key `None` stands for an unknown key.
+Values are numbered. Equal values share a number. The heap spreads values between variables until nothing changes.
+Containers have variables for their keys. The key `None` stands for an unknown key.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ClassValue:
     mro: tuple[int, ...] | None = None
     subclasses: set[int] = field(default_factory=set)
     lookups: dict[tuple[str, int], int] = field(default_factory=dict)
-    """By name and the class after which `super()` looks, or NOTHING."""
+    """Methods by name and the class after which `super()` looks, or NOTHING."""
     reads: dict[str, int] = field(default_factory=dict)
 
     def all_bases(self) -> list[int]:
@@ -99,7 +99,7 @@ class ContainerValue:
 
 
 class ExternalValue(NamedTuple):
-    """Something outside the project by its dotted name, or an instance of it."""
+    """An object outside the project, by its dotted name, or an instance of such a class."""
 
     name: str
 

@@ -179,7 +179,7 @@ class Exports:
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    """A folder and those above it, without that of the project."""
+    """A folder and the folders above it, without the folder of the project."""
     while folder:
         yield folder
         folder = dirname(folder)

@@ -136,8 +136,8 @@ def _find_overrides(solver: Solver, file: LoadedFile) -> Iterator[tuple[int, int
 
 
 def _override(solver: Solver, below: int, attr: str, of_class: int) -> FunctionValue | None:
-    """The method that a subclass has under a name, from its own body or another base. None if it is that of the class
-    itself."""
+    """The method that a subclass has under a name, from its own body or another base. None if it is the method of the
+    class itself."""
     definer = solver.attributes.definer(below, attr)
     return None if definer in solver.attributes.order(of_class) else _method(solver, definer, attr)
 

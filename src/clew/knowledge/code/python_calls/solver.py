@@ -49,7 +49,7 @@ class LoadedFile:
     summary: FlowSummary
     copies: Mapping[int, Sequence[int]]
     uses: Mapping[int, Sequence[ValueUse]]
-    """Those of the summary, which are asked for most."""
+    """The uses of the summary, kept here because they are read most often."""
     functions: list[int] = field(default_factory=list)
     classes: list[int] = field(default_factory=list)
     records: dict[int, CallRecord] = field(default_factory=dict)

@@ -97,7 +97,8 @@ class Class(_FlowRecord, frozen=True):
 
 
 class Container(_FlowRecord, frozen=True):
-    """A list, tuple, set, dictionary or generator, identified by where it is made, with the variables that fill it."""
+    """A list, tuple, set, dictionary or generator, identified by the place where it is made, with the variables that
+    fill it."""
 
     node: int
     """The variable that holds the container."""
@@ -115,7 +116,7 @@ class ModuleImport(_FlowRecord, frozen=True):
 
 
 class FlowSummary(_FlowRecord, frozen=True):
-    """Everything stored of one content. An unreadable file has an `error` and nothing else."""
+    """The stored facts of one content. An unreadable file has an `error` and nothing else."""
 
     scopes: tuple[str, ...] = ()
     """Qualnames of everything that can call: the file itself (empty), functions and class bodies."""

@@ -277,7 +277,7 @@ _spelled = _SpelledWords()
 
 def _pack(passages: Sequence[Passage], fields: Sequence[bytes]) -> Packed:
     """Count equal terms of a passage, each field by itself."""
-    import numpy as np  # only who builds the index needs it
+    import numpy as np  # only building the index needs it
 
     sizes = np.array([len(each) // TERM_BYTES for each in fields], np.int64).reshape(-1, FIELDS)
     words = np.frombuffer(b"".join(fields), np.uint32)

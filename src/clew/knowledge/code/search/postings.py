@@ -298,7 +298,7 @@ def folder_of(path: str) -> str:
 
 
 def stem_of(path: str) -> str:
-    """The name of a file without its ending, with its folder's name where the file stands for the folder."""
+    """The name of a file without its ending, with its folder's name if the file stands for the folder."""
     folder, _, name = path.rpartition("/")
     stem = name.rpartition(".")[0] or name
     return f"{folder.rpartition('/')[2]} {stem}" if stem in _PACKAGE else stem
@@ -362,7 +362,7 @@ def _path_terms(texts: Sequence[str]) -> CodePostings:
 
 
 def _sorted(terms: Terms, rows: Rows, counts: Counts) -> CodePostings:
-    """Sort postings by term, in place where possible. For a large folder, this takes most of the time of building."""
+    """Sort postings by term, in place if possible. For a large folder, this takes most of the time of building."""
     keys = terms.astype(np.uint64)
     keys <<= np.uint64(32)
     keys |= np.arange(len(terms), dtype=np.uint64)
@@ -399,7 +399,7 @@ def compact(vectors: Floats) -> CompactVectors:
 
 
 def products(query: Floats, vectors: CompactVectors) -> Floats:
-    """The product of a query with each vector: their cosines, where all are of length 1."""
+    """The product of a query with each vector: their cosines if all are of length 1."""
     found = np.empty(len(vectors.codes), np.float32)
     for first in range(0, len(found), _BLOCK):
         block = vectors.codes[first : first + _BLOCK].astype(np.float32)

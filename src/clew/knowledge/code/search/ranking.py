@@ -28,7 +28,7 @@ FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
 """Weights of a term's counts for files: in names, in comments and strings, in code."""
 PASSAGE_FIELDS = np.array([4.0, 1.0, 2.0], np.float32)
 SYMBOL_FIELDS = np.array([5.0, 2.0, 1.0], np.float32)
-"""The same for passages, and where symbols alone are searched: there, descriptions answer the text."""
+"""The weights for passages, and for a search of symbols alone, in which descriptions answer the text."""
 SATURATION, PASSAGE_SATURATION = 2.0, 1.2
 FILE_LENGTH_SHARE, UNIT_LENGTH_SHARE, PASSAGE_LENGTH_SHARE = 0.6, 0.4, 0.3
 FILE_LENGTH_FLOOR, UNIT_LENGTH_FLOOR = 50.0, 10.0
@@ -48,7 +48,7 @@ PASSAGES_TOGETHER = 3
 MAX_PASSAGES = 5_000
 """Passages beyond the best ones add to no file."""
 SYMBOL_DENSE_SHARE, DENSE_SHARE = 0.5, 0.5
-"""The weight of meaning: its share where symbols are searched, and relative to words where passages are."""
+"""The weight of meaning: its share in a search of symbols, and relative to words in a search of passages."""
 MAX_TERMS = 256
 MAX_MATCHES = 100_000
 """Beyond this number of occurrences, the least informative terms are left out."""
@@ -110,7 +110,7 @@ def rank_symbols(text: IssueText, view: IndexView, vector: Floats | None, share:
 
 
 def rank_passages(weights: Mapping[int, float], view: IndexView, vector: Floats | None, shares: Shares) -> Ranked:
-    """Score every passage by weighted terms and, where there is a vector, by its meaning."""
+    """Score every passage by weighted terms and, if there is a vector, by its meaning."""
     terms, amounts = choose_terms(weights, view)
     matches = view.find(terms)
     words = score_passages(

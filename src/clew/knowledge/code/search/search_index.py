@@ -48,7 +48,7 @@ SMALL = 64
 """The number of changed files that a second segment may hold. Above it, and above an eighth of all files, the whole
 index is built again."""
 SOURCE_SHARES = {"all-minilm-l6-v2": 0.85}
-"""Embedders that understand source code, and their share where symbols are searched."""
+"""Embedders that understand source code, and their share in a search of symbols."""
 FORMAT = 3
 """Changes with the stored form of vectors: vectors in another format are made again."""
 MAX_WORDS = 5
@@ -91,7 +91,7 @@ class PassageHit(NamedTuple):
 
 
 class SearchIndex:
-    """May be used from several threads. Raises StorageError where the store cannot be read or written."""
+    """May be used from several threads. Raises StorageError if the store cannot be read or written."""
 
     def __init__(self, store: CodeStore, embedder: Embedder | None = None) -> None:
         self._store = store
@@ -207,8 +207,9 @@ class SearchIndex:
         return {word: each / mean for word, each in zip(words, lost, strict=True)}
 
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """The spelling of each word in the files: the word itself if it occurs; else the most frequent word that
-        differs by one letter, or the two frequent words of which it consists; else the word itself."""
+        """Correct the spelling of each word by the words of the files. A word that occurs stays as it is. Another word
+        becomes the most frequent word that differs by one letter, or the two frequent words of which it consists.
+        Without such words it stays as it is."""
         view, known = self._fresh_view(), self._corrected
         new = [word for word in words if word not in known]
         for word, number in _frequencies(view, new).items() if new else ():
@@ -310,7 +311,7 @@ class SearchIndex:
         return small.codes.tobytes() + small.scales.astype("<f4").tobytes()
 
     def _vector_of(self, text: str) -> Floats | None:
-        """The vector of a text; None without an embedder, or where it knows no word of it."""
+        """The vector of a text; None without an embedder, or if it knows no word of it."""
         if self._embedder is None or not text:
             return None
         vector = np.frombuffer(self._embedder.embed([text])[0], "<f4")
@@ -350,7 +351,7 @@ def _best(scores: Totals, limit: int) -> list[int]:
 
 
 def _words_of(text: IssueText, ranked: Ranked, owner: Ints, rows: Sequence[int]) -> dict[int, list[str]]:
-    """For each row the words of the text that it has, the most telling first."""
+    """For each row the words of the text that it has, the most informative first."""
     wanted = np.zeros(len(owner) + 1, bool)
     wanted[list(rows)] = True
     words: dict[int, dict[str, None]] = {row: {} for row in rows}
@@ -390,7 +391,7 @@ def _frequencies(view: IndexView, words: Sequence[str]) -> dict[str, int]:
 
 
 def _most_frequent(view: IndexView, words: Sequence[str]) -> str:
-    """The first of the words that occur in most passages; empty where none occurs."""
+    """The first of the words that occur in most passages; empty if none occurs."""
     if all(word.isascii() for word in words):
         telling = [word for word in words if word not in STOP]
         numbers = dict(zip(telling, view.number_of(np.array(terms_of_rare(telling), np.uint32)).tolist(), strict=True))

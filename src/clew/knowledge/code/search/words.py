@@ -1,4 +1,4 @@
-"""Terms: of words in code, where identifiers have parts and abbreviations stand for words, and of a text about code,
+"""Terms: of words in code, in which identifiers have parts and abbreviations stand for words, and of a text about code,
 such as an issue, whose names, paths and traces count most."""
 
 from __future__ import annotations
@@ -91,13 +91,13 @@ _NEAR = 80
 
 @lru_cache(MAX_KNOWN)
 def terms_of(word: str) -> tuple[int, ...]:
-    """The terms of one word as it is written: its parts without English function words, and all parts joined where
+    """The terms of one word as it is written: its parts without English function words, and all parts joined if
     there are several."""
     return _find_terms(word)
 
 
 def terms_of_rare(words: Sequence[str]) -> list[int]:
-    """The term of each of some words that consist of lower case letters and are no stop words. Not cached."""
+    """The term of each of some words that consist of lower case letters and are not stop words. Not cached."""
     return rare_term_ids([SHORT_FORMS.get(word, word) for word in words], SALT)
 
 
@@ -141,8 +141,8 @@ def spelled_terms(word: str) -> Iterator[tuple[int, str]]:
 
 
 class IssueText(msgspec.Struct, frozen=True):
-    """A parsed text. `terms` has the weight of each term, `spelling` its word or part of a word; `frames` are the files
-    of tracebacks, the innermost last; `named` are paths and file names in the first line."""
+    """A parsed text. `terms` has the weight of each term, and `spelling` its word or part of a word. `frames` are the
+    files of tracebacks, the innermost last. `named` are paths and file names in the first line."""
 
     terms: Mapping[int, float]
     spelling: Mapping[int, str]

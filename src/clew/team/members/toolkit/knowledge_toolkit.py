@@ -175,7 +175,7 @@ def _reading_journal(deps: MemberDeps) -> tuple[Tool, ...]:
 
     @tool(name="archivalist_get_briefing", searchable=False, effects=READS)
     async def get_briefing(ctx: ToolContext, tier: Tier = "standard") -> str:
-        """Show where the session stands: open threads, decisions and failures.
+        """Show the state of the session: open threads, decisions and failures.
 
         Args:
             tier: the length

@@ -63,7 +63,7 @@ class _Reader(HTMLParser):
                 return
 
     def handle_data(self, data: str) -> None:
-        for at in self._open:  # a label or button counts the text of what is inside it
+        for at in self._open:  # a label or button counts the text of the elements inside it
             before = self.found[at]
             if data.strip():
                 self.found[at] = msgspec.structs.replace(before, text=f"{before.text} {data.strip()}".strip()[:200])

@@ -50,9 +50,9 @@ class ListSessions(Protocol):
 
 
 FolderOf = Callable[[str, str], Awaitable[WorkingFolder]]
-"""The work tree of a session and a pipeline; that of the session without a pipeline. Raises NotFound."""
+"""The work tree of a pipeline, or of the session if no pipeline is named. Raises NotFound."""
 RunInTree = Callable[[TeamConversation, WorkingFolder, str, float, ToolContext], Awaitable[CommandResult]]
-"""Runs a shell command in a work tree, where only that tree is writable."""
+"""Runs a shell command in a work tree; only that tree is writable."""
 StateOf = Callable[[str], Awaitable[TeamState]]
 """The state of a session."""
 
@@ -78,7 +78,7 @@ class MemberDeps:
         self, type: MessageType, payload: msgspec.Struct, ctx: ToolContext, *, target: str = "", source: str = ""
     ) -> TeamMessage:
         """Send a message of the calling member, or of `source` in the same session. Without a target it goes to the
-        first receiver of its type. Raises InvalidInput where the Guide refuses it, or an agent that never addresses
+        first receiver of its type. Raises InvalidInput if the Guide refuses it, or an agent that never addresses
         the user would."""
         place = get_conversation(ctx.by.session)
         sender = source or ctx.by.agent_id

@@ -51,7 +51,7 @@ class Scratchpad:
         self._session = by.session
 
     async def write(self, key: str, content: str, ttl: int = 0) -> ScratchpadNote:
-        """Write a note, or replace the one of that key. Raises InvalidInput, Conflict."""
+        """Write a note, or replace the note of that key. Raises InvalidInput, Conflict."""
         if not content.strip() or len(content) > MAX_NOTE:
             raise InvalidInput("note", f"must have 1 to {MAX_NOTE:,} characters")
         draft = self._draft(key, mask_keys(content), ttl)

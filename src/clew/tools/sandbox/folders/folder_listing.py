@@ -47,7 +47,7 @@ class FolderListing(msgspec.Struct, frozen=True):
 
 
 def read_listing(path: str, about: os.stat_result) -> FolderListing:
-    """Read a folder. Raises OSError if it is no folder or cannot be read."""
+    """Read a folder. Raises OSError if it is not a folder or cannot be read."""
     read_at = time.time_ns()
     with os.scandir(path) as entries:
         listed = [(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries]

@@ -22,12 +22,12 @@ _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt")
 
 
 class Grants(msgspec.Struct, frozen=True, kw_only=True):
-    """Resolved paths. `masked` are hidden paths below the allowed ones; `links` are links to paths that are not
-    allowed.
+    """The resolved paths of a confinement. `read` and `write` are allowed. `masked` are hidden paths below them.
+    `links` are links to paths that are not allowed.
 
     `kept` are read-only paths below writable folders. `pinned` are folders that cannot be renamed, because masked or
-    kept paths in them would become reachable under another name. `guarded` has the files that make programs run and
-    existed at `resolved_at`.
+    kept paths in them would become reachable under another name. `guarded` has the files that existed at `resolved_at`
+    and make programs run, such as git hooks.
     """
 
     read: tuple[str, ...] = ()

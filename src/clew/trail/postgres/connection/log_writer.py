@@ -89,7 +89,7 @@ class LogWriter:
         self._queue.put(job)
 
     def close(self) -> None:
-        """Finish what was accepted, and end."""
+        """Finish the accepted jobs, and end."""
         self._queue.put(None)
         self._thread.join()
         for job in self._take(self._queue.qsize()):
@@ -290,7 +290,7 @@ class LogWriter:
                     return False
                 if status == "committed" and has_events:
                     return True
-                if status == "committed":  # it may be that of another transaction, and nothing tells
+                if status == "committed":  # the id may be that of another transaction, which cannot be detected
                     break
             time.sleep(0.05 * 2**attempt)
         raise StorageError(

@@ -52,7 +52,7 @@ class Claimed(NamedTuple):
 
 
 def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock) -> Claimed:
-    """Claim what is due. Raises NotFound."""
+    """Claim the due events. Raises NotFound."""
     standing = look_at(writing, request.consumer, request.by)
     note_agent(writing, standing.stored.owner_id, standing.stored.consumer)
     is_alone = standing.stored.consumer.limits is not None

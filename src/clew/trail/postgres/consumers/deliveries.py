@@ -1,7 +1,7 @@
 """Durable consumers on PostgreSQL: the `Deliveries` interface.
 
-A claim is a row with a lease; a finished row is deleted with the outputs' commit. The rows are the source of truth. A
-wake-up only says that it is worthwhile to read them; a worker that misses one reads again after POLL seconds.
+A claim is a row with a lease. The commit of the outputs deletes the row. The rows are the source of truth. A wake-up
+only says that it is worthwhile to read them. A worker that misses one reads again after POLL seconds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from clew.clock import Clock, from_micros
 from clew.errors import ClewError
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.consumer import check_claim_limit, check_consumer
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, QueueLoad
 from clew.trail.postgres.consumers import lanes, shares
 from clew.trail.postgres.consumers.claims import Claimed, ClaimRequest, claim_events
 from clew.trail.postgres.consumers.consumers import (
@@ -122,7 +122,7 @@ class PostgresDeliveries:
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         by.require("subscribe")
@@ -157,7 +157,7 @@ class PostgresDeliveries:
             now = loop.time()
             if now >= until:
                 return seen > found.stored.cursor  # the last look also moves the cursor
-            # what is due already is being claimed by another worker
+            # another worker is claiming the events that are due already
             again = min(began + POLL, max(now + self._pause(found), began + SHORTEST_WAIT))
             if now >= again:
                 return True

@@ -186,7 +186,7 @@ class PostgresReplica:
         }
         if table.name == "breadcrumbs":
             keys: tuple[str | None, ...] = (None, None, None)
-            with suppress(msgspec.DecodeError):  # a damaged record is moved as it is: `clew doctor` tells of it
+            with suppress(msgspec.DecodeError):  # a damaged record is moved as it is: `clew doctor` reports it
                 keys = find_keys(values["context"])
             values |= dict(zip(DERIVED["breadcrumbs"], keys, strict=True))
         return values

@@ -63,7 +63,7 @@ class Orders:
             self._standing[order] = None
 
     def take(self, order: Order) -> bool:
-        """Take an order. Returns False if it was no longer pending; otherwise the caller must answer it."""
+        """Take an order. Returns False if it was no longer pending. If it was, the caller must answer it."""
         with self._lock:
             if order not in self._standing:
                 return False

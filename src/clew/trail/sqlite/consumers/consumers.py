@@ -165,7 +165,7 @@ def read_states(connection: Sql, audiences: Audiences, by: Principal, name: str 
 
 def find_same(connection: Sql, audiences: Audiences, by: Principal, consumer: Consumer) -> ConsumerState | None:
     """The state of the consumer if it is registered with the same definition and scopes, so that registering it again
-    would change nothing; else None."""
+    would change nothing. None if not."""
     by.require_consumer(consumer.name)
     scopes = connection.execute(
         "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ? AND definition = ?",

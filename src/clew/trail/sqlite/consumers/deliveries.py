@@ -1,7 +1,7 @@
 """Durable consumers on SQLite: the `Deliveries` interface.
 
-A consumer's cursor moves along the log; events that it wants become rows of `deliveries`. A claim is a row with a
-lease; a finished row is deleted with the outputs' commit.
+A consumer's cursor moves along the log. Events that it wants become rows of `deliveries`. A claim is a row with a
+lease. The commit of the outputs deletes the row.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from clew.errors import ClewError
 from clew.sqlite_file import Sql
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
 from clew.trail.model.consumer import StoredConsumer, check_claim_limit, check_consumer
-from clew.trail.model.event import Claim, Consumer, ConsumerState, QueueLoad
+from clew.trail.model.event import DEFAULT_LEASE, Claim, Consumer, ConsumerState, QueueLoad
 from clew.trail.sqlite.consumers import lanes, shares
 from clew.trail.sqlite.consumers.claim_orders import Order, Orders
 from clew.trail.sqlite.consumers.claims import FAR, Claiming, News
@@ -137,7 +137,7 @@ class SqliteDeliveries:
         by: Principal,
         worker: str,
         limit: int = 1,
-        lease: timedelta = timedelta(seconds=30),
+        lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
     ) -> list[Claim]:
         by.require("subscribe")
