@@ -219,7 +219,7 @@ async def test_a_deleted_node_is_no_longer_similar_and_has_no_edges(graph, garde
 @pytest.mark.req("SYL-76")
 async def test_edges_are_followed_in_both_directions_and_to_a_depth(graph, garden):
     token, store, bread = (garden[name].id for name in ("parse_token", "TokenStore", "bake_bread"))
-    await graph.add_edge(token, store, EdgeType.CALLS, weight=2.0, metadata={"line": 3})
+    await graph.add_edge(token, store, EdgeType.CALLS)
     await graph.add_edge(store, bread, EdgeType.CALLS)
     await graph.add_edge(token, bread, EdgeType.IMPORTS)
 
@@ -259,11 +259,11 @@ async def test_what_is_no_node_is_passed_over_on_the_way(graph, garden, trail, m
 @pytest.mark.req("SYL-76")
 async def test_nodes_and_vectors_are_there_after_closing(tmp_path: Path, me: Principal):
     url = f"sqlite://{tmp_path}/kept.db"
-    first = NodeGraph(await open_trail(url, embedder=open_embedder("wordllama")), me)
-    added = await first.add_node("bake_bread", CODE, NodeType.FUNCTION, "Mixes flour and yeast")
+    first = await open_trail(url, embedder=open_embedder("wordllama"))
+    added = await NodeGraph(first, me).add_node("bake_bread", CODE, NodeType.FUNCTION, "Mixes flour and yeast")
     await first.close()
-    again = NodeGraph(await open_trail(url, embedder=open_embedder("wordllama")), me)
-    found = await again.similar_nodes("flour")
+    again = await open_trail(url, embedder=open_embedder("wordllama"))
+    found = await NodeGraph(again, me).similar_nodes("flour")
     await again.close()
     assert [one.node for one in found] == [added]
 
@@ -274,7 +274,7 @@ async def test_a_node_without_a_vector_is_similar_to_nothing(tmp_path: Path, me:
     graph = NodeGraph(trail, me)
     added = await graph.add_node("x", CODE, NodeType.FILE, "y")
     assert await graph.similar_to_node(added.id) == []
-    await graph.close()
+    await trail.close()
 
 
 FULL: dict[str, Any] = {

@@ -370,12 +370,11 @@ def test_the_tools_of_a_folder_are_listed_with_command_and_files(tmp_path: Path)
     found = {tool.kind: tool for tool in find_project_tools(tmp_path)}
     assert list(found) == ["lint", "format", "types", "test"]
     lint, types = found["lint"], found["types"]
-    assert (lint.name, lint.command, lint.files, lint.is_default) == ("ruff", "ruff check .", ("*.py", "*.pyi"), False)
+    assert (lint.name, lint.command, lint.files) == ("ruff", "ruff check .", ("*.py", "*.pyi"))
     assert lint.reason == "ruff is configured in pyproject.toml:1"
     assert (types.name, types.command, types.reason) == ("types", "make types", "named in Makefile:1")
-    assert (found["test"].command, found["test"].is_default) == ("pytest .", False)
-    assert (found["format"].command, found["format"].is_default) == ("ruff format .", True)
-    assert found["format"].reason == "usual for python"
+    assert found["test"].command == "pytest ."
+    assert (found["format"].command, found["format"].reason) == ("ruff format .", "usual for python")
 
 
 @pytest.mark.req("SYL-35")

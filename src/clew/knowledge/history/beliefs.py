@@ -145,9 +145,7 @@ def _stand(belief: Belief, beliefs: Sequence[Belief]) -> BeliefStanding:
     if first is None or _begin(first.fact) >= _end(belief.fact):
         return BeliefStanding(belief=belief, valid_from=belief.fact.valid_from, valid_to=belief.fact.valid_to)
     end = max(_begin(first.fact), _begin(belief.fact))
-    return BeliefStanding(
-        belief=belief, valid_from=belief.fact.valid_from, valid_to=_moment(end, _END), retired_by=first.id
-    )
+    return BeliefStanding(belief=belief, valid_from=belief.fact.valid_from, valid_to=end, retired_by=first.id)
 
 
 def _disagree(one: BeliefStanding, other: BeliefStanding) -> bool:
@@ -178,10 +176,6 @@ def _begin(span: BeliefFact | BeliefStanding) -> datetime:
 
 def _end(span: BeliefFact | BeliefStanding) -> datetime:
     return span.valid_to or _END
-
-
-def _moment(moment: datetime, open_end: datetime) -> datetime | None:
-    return None if moment == open_end else moment
 
 
 class BeliefLedger:

@@ -102,23 +102,9 @@ class NodeGraph:
         selector = Selector(schema_name=SCHEMA, all_tags=(domain_tag(NodeDomain.HISTORY),), context_match=(expired,))
         return await drop_selected(self._trail, selector, most, by=self._by)
 
-    async def add_edge(
-        self,
-        source: str,
-        target: str,
-        edge_type: EdgeType | str,
-        *,
-        weight: float = 1.0,
-        metadata: Mapping[str, Any] | None = None,
-    ) -> Edge:
+    async def add_edge(self, source: str, target: str, edge_type: EdgeType) -> Edge:
         """Raises NotFound for an end, AlreadyExists for an edge that is there, CycleRefused for a cycle."""
-        edge = Edge(
-            source=source,
-            target=target,
-            type=_edge_name(edge_type),
-            weight=weight,
-            metadata=dict(metadata or {}),
-        )
+        edge = Edge(source=source, target=target, type=edge_type.label)
         return (await self._trail.edges.add([edge], by=self._by))[0]
 
     async def similar_nodes(self, query: str, k: int = 10, filter: NodeFilter = EVERY_NODE) -> list[ScoredNode]:
@@ -137,9 +123,8 @@ class NodeGraph:
         self, id: str, edge_type: EdgeType | str, direction: Direction = "outgoing", depth: int = 1
     ) -> list[Node]:
         """The nodes along edges of one type, breadth first, each once; other records are skipped."""
-        reached = await self._trail.edges.walk(
-            [id], by=self._by, types=[_edge_name(edge_type)], direction=direction, depth=depth
-        )
+        name = edge_type.label if isinstance(edge_type, EdgeType) else edge_type
+        reached = await self._trail.edges.walk([id], by=self._by, types=[name], direction=direction, depth=depth)
         return await self.read([one.id for one in reached])
 
     async def read(self, ids: Iterable[str]) -> list[Node]:
@@ -158,10 +143,6 @@ class NodeGraph:
         return [
             msgspec.structs.replace(node, superseded_by=None) if node.superseded_by in lost else node for node in nodes
         ]
-
-    async def close(self) -> None:
-        """Close the trail."""
-        await self._trail.close()
 
     async def search(
         self, query: str, filter: NodeFilter = EVERY_NODE, *, limit: int = 10, exclude: Collection[str] = ()
@@ -200,10 +181,6 @@ class NodeGraph:
         except NotFound:
             return False
         return True
-
-
-def _edge_name(edge_type: EdgeType | str) -> str:
-    return edge_type.label if isinstance(edge_type, EdgeType) else edge_type
 
 
 def _best(hits: Sequence[Hit], scores: Mapping[str, float], limit: int) -> list[tuple[Hit, float]]:

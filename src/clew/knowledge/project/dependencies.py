@@ -21,8 +21,8 @@ from clew.knowledge.project.formats import load_table
 from clew.knowledge.project.manifests import (
     DeclaredPackage,
     PackageManifest,
+    ecosystem_of,
     is_copied,
-    is_manifest,
     parse_manifest,
 )
 from clew.knowledge.project.style import FAMILY, group_of
@@ -35,6 +35,7 @@ from clew.knowledge.project.texts import (
     read_file,
     read_files,
     read_need,
+    spread,
     terms_in,
 )
 
@@ -124,12 +125,12 @@ class _Manifests:
     """The manifests of a project, those of the upper folders first, and the packages that they declare, each once."""
 
     def __init__(self, code: CodeGraph, files: Sequence[FileInfo]) -> None:
-        named = [file.path for file in files if is_manifest(file.path) and not is_copied(file.path)]
+        named = [file.path for file in files if ecosystem_of(file.path) and not is_copied(file.path)]
         own = [path for path in named if not kind_of(path) & (TEST | ASIDE)]
         paths = sorted((own or named)[:MAX_MANIFESTS], key=lambda path: (path.count("/"), path))
         manifests = [_read_manifest(code, path) for path in paths]
         self.paths = paths
-        self.problems = [f"{each.path} {each.problem}" for each in manifests if each.problem]
+        self.problems = [f"{path} {each.problem}" for path, each in zip(paths, manifests, strict=True) if each.problem]
         declared = [package for each in manifests for package in each.packages if package.is_direct]
         self.packages = list({(each.ecosystem, each.name): each for each in reversed(declared)}.values())[::-1]
 
@@ -137,7 +138,7 @@ class _Manifests:
 def _read_manifest(code: CodeGraph, path: str) -> PackageManifest:
     file = read_file(code, path)
     if file is None:
-        return PackageManifest(path=path, problem=f"is gone, no text, or over {MAX_TEXT:,} bytes")
+        return PackageManifest([], f"is gone, no text, or over {MAX_TEXT:,} bytes")
     return parse_manifest(path, file.text)
 
 
@@ -198,7 +199,8 @@ def _analyze(code: CodeGraph, files: Sequence[FileInfo], inside: Sequence[FileIn
     own = frozenset(part.partition(".")[0] for file in files for part in file.path.split("/"))
     used: defaultdict[str, dict[str, str]] = defaultdict(dict)
     undeclared: defaultdict[str, list[str]] = defaultdict(list)
-    for file in read_files(code, _spread([each.path for each in inside if each.language])):
+    # tests and scripts too: they alone may import a package
+    for file in read_files(code, spread([each.path for each in inside if each.language], MAX_CODE)):
         here = [each for each in manifests.packages if each.ecosystem == _ECOSYSTEMS.get(file.language)]
         for each in file.facts.imports:
             of = [package for package in here if _is_of(each.module, package)]
@@ -218,11 +220,6 @@ def _analyze(code: CodeGraph, files: Sequence[FileInfo], inside: Sequence[FileIn
         undeclared={name: places[:MAX_EXAMPLES] for name, places in sorted(undeclared.items())},
         problems=manifests.problems,
     )
-
-
-def _spread(paths: Sequence[str]) -> Sequence[str]:
-    """Up to MAX_CODE of the paths, spread over all folders: a package may be imported by scripts and tests alone."""
-    return paths[:: max(1, -(-len(paths) // MAX_CODE))]
 
 
 def _top(module: str, language: str) -> str:

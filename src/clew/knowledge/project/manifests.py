@@ -268,7 +268,6 @@ def _read_blocks(file: ManifestFile, head: re.Pattern[str], group: str) -> Itera
 
 Ecosystem = Literal["npm", "python", "go", "rust", "ruby", "java"]
 PackageType = Literal["runtime", "dev", "peer"]
-MAX_TEXT = 500_000
 MAX_DECLARED = 2_000
 """Packages of one manifest."""
 MAX_VERSION = 100
@@ -295,12 +294,11 @@ class DeclaredPackage(msgspec.Struct, frozen=True, kw_only=True):
     is_direct: bool = True
 
 
-class PackageManifest(msgspec.Struct, frozen=True, kw_only=True):
+class PackageManifest(NamedTuple):
     """The packages of one manifest. `problem` says why it declares nothing."""
 
-    path: str
-    packages: tuple[DeclaredPackage, ...] = ()
-    problem: str = ""
+    packages: list[DeclaredPackage]
+    problem: str
 
 
 def is_copied(path: str) -> bool:
@@ -308,19 +306,11 @@ def is_copied(path: str) -> bool:
     return _COPIED.search(path) is not None
 
 
-def is_manifest(path: str) -> bool:
-    """Whether a file of this name declares packages."""
-    return ecosystem_of(path) is not None
-
-
 def parse_manifest(path: str, text: str) -> PackageManifest:
     """The packages that a manifest declares, in the order of its parts, up to a limit; none for another file."""
-    ecosystem, read = ecosystem_of(path), reader_of(path)
+    file, ecosystem, read = ManifestFile(path, text), ecosystem_of(path), reader_of(path)
     if ecosystem is None or read is None:
-        return PackageManifest(path=path, problem="is not a manifest of a known name")
-    if len(text) > MAX_TEXT:
-        return PackageManifest(path=path, problem=f"has over {MAX_TEXT:,} characters")
-    file = ManifestFile(path, text)
+        return PackageManifest([], "")
     found = (each for each in read(file) if each.kind == "dependency")
     packages = [
         DeclaredPackage(
@@ -333,7 +323,7 @@ def parse_manifest(path: str, text: str) -> PackageManifest:
         )
         for each in islice(found, MAX_DECLARED)
     ]
-    return PackageManifest(path=path, packages=tuple(packages), problem=parse(file).problem)
+    return PackageManifest(packages, parse(file).problem)
 
 
 def ecosystem_of(path: str) -> Ecosystem | None:

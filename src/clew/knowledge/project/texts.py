@@ -67,11 +67,15 @@ def read_files(code: CodeGraph, paths: Iterable[str]) -> Iterator[FileText]:
     return (file for file in found if file is not None)
 
 
-def own_files(files: Sequence[FileInfo], limit: int) -> list[str]:
+def own_files(files: Sequence[FileInfo], limit: int) -> Sequence[str]:
     """Paths of the product itself, spread over all folders; tests and examples only if there are no others."""
     small = [file.path for file in files if file.status.size <= MAX_TEXT]
-    own = [path for path in small if not kind_of(path) & (TEST | ASIDE)] or small
-    return own[:: max(1, -(-len(own) // limit))]
+    return spread([path for path in small if not kind_of(path) & (TEST | ASIDE)] or small, limit)
+
+
+def spread(paths: Sequence[str], limit: int) -> Sequence[str]:
+    """Up to `limit` of the paths, from all folders."""
+    return paths[:: max(1, -(-len(paths) // limit))]
 
 
 NeedText = Annotated[str, msgspec.Meta(description="what is needed, in a few words")]

@@ -338,16 +338,15 @@ _KINDS: dict[ToolKind, tuple[ToolCategory, tuple[str, ...]]] = {
 """The category of each kind of tool, and the names that scripts of this kind have."""
 
 
-class ProjectTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool of a project. `files` are globs of the files that it is for; `reason` says which file names it. A default
-    is the usual tool of the language, used if the project names none."""
+class ProjectTool(NamedTuple):
+    """A tool of a project. `files` are globs of the files that it is for; `reason` says which file names it, or that it
+    is the usual one of the language."""
 
     kind: ToolKind
     name: str
     command: str
     files: tuple[str, ...]
     reason: str
-    is_default: bool = False
 
 
 def find_project_tools(folder: str | Path) -> list[ProjectTool]:
@@ -360,22 +359,13 @@ def find_project_tools(folder: str | Path) -> list[ProjectTool]:
 def _find_kind(files: ProjectFiles, kind: ToolKind) -> list[ProjectTool]:
     category, names = _KINDS[kind]
     scan = scan_project(files, category)
-    if scan.tools:
-        return [_project_tool(kind, tool, tool.rationale) for tool in scan.tools]
-    for name in names:
+    for name in () if scan.tools else names:
         if script := files.scripts.get(name):
-            return [ProjectTool(kind=kind, name=name, command=script[0], files=("*",), reason=script[1])]
+            return [ProjectTool(kind, name, script[0], ("*",), script[1])]
     usual = default_toolsets().get(scan.open_language, {}).get(category, "")
-    tool = describe_tool(files.root, usual, category, scan.open_language, "")
-    return [_project_tool(kind, tool, f"usual for {tool.language}", is_default=True)] if usual else []
-
-
-def _project_tool(kind: ToolKind, tool: DiscoveredTool, reason: str, *, is_default: bool = False) -> ProjectTool:
-    return ProjectTool(
-        kind=kind,
-        name=tool.name,
-        command=tool.run_command,
-        files=file_globs(tool.name),
-        reason=reason,
-        is_default=is_default,
-    )
+    if not scan.tools and usual:
+        tool = describe_tool(files.root, usual, category, scan.open_language, "")
+        return [ProjectTool(kind, usual, tool.run_command, file_globs(usual), f"usual for {tool.language}")]
+    return [
+        ProjectTool(kind, each.name, each.run_command, file_globs(each.name), each.rationale) for each in scan.tools
+    ]

@@ -369,7 +369,7 @@ def _pure(node: ast.expr) -> bytes:
 
 
 def _target(node: ast.expr) -> bytes:
-    """The dotted name of an expression: `a.b` as it is, `f(x).b` as `f().b`, `.b` if the object has no name; empty
+    """The dotted name of an expression: `a.b` as it is, `f(x).b` as `f().b`, `.b` where the object has no name; empty
     for no name at all."""
     if pure := _pure(node):
         return pure

@@ -14,17 +14,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from clew.knowledge.code.languages.descriptions import describe_comment
 from clew.knowledge.code.languages.fact_builder import MAX_CHAIN, MAX_NAME, FactBuilder, Lead, Role, Span
 from clew.knowledge.code.models import ReferenceKind, SymbolKind
-
-if TYPE_CHECKING:
-    from tree_sitter import Node, Query
-
-
-from typing import TYPE_CHECKING
-
 from clew.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
-    from tree_sitter import Node
+    from tree_sitter import Node, Query
 
 _JOINT = lazy_pattern(rb"\s*(?:\?\.|!\.|&\.|->|::|\.)\s*")
 _PLAIN = lazy_pattern(rb"[@$]{0,2}[\w\x80-\xff]+(?:\.[\w\x80-\xff]+)*")

@@ -41,18 +41,8 @@ COMMON = frozenset(
 """Names of methods that so many types have that the name does not indicate the type."""
 
 
-class _Chain:
-    """The lookups that were made for one name through reexports, and the length of the current chain of files."""
-
-    __slots__ = ("asked", "length")
-
-    def __init__(self) -> None:
-        self.asked: set[tuple[str, str]] = set()
-        self.length = 0
-
-    def may_ask(self, path: str, name: str) -> bool:
-        is_new = (path, name) not in self.asked
-        return is_new and self.length < MAX_FILES and len(self.asked) < MAX_STEPS
+Asked = set[tuple[str, str]]
+"""The files and names that were looked up for one name through reexports."""
 
 
 class ProjectNames:
@@ -94,25 +84,22 @@ class ProjectNames:
             return None
         key = (path, name)
         if key not in self._found:
-            self._found[key] = self._find(path, name, _Chain())
+            self._found[key] = self._find(path, name, set(), 0)
         return self._found[key]
 
-    def _find(self, path: str, name: str, chain: _Chain) -> SymbolPlace | None:
-        """As `find`, with each file once: reexports may be circular."""
+    def _find(self, path: str, name: str, asked: Asked, depth: int) -> SymbolPlace | None:
+        """As `find`, at the end of a chain of `depth` files. Nothing is asked twice: reexports may be circular."""
         names = self.files.get(path)
-        if names is None or not chain.may_ask(path, name):
+        if names is None or (path, name) in asked or depth >= MAX_FILES or len(asked) >= MAX_STEPS:
             return None
         if name in names.kinds:
             return SymbolPlace(path, name)
-        chain.asked.add((path, name))
-        chain.length += 1
+        asked.add((path, name))
         first, _, rest = name.partition(".")
         found = self.method(SymbolPlace(path, first), rest) if rest and first in names.kinds else None
         for item in names.aliases.get(first, ()) if found is None else ():
-            found = found or self._imported(path, item, first, rest, chain)
-        found = found or self._through_whole(path, names, name, chain)
-        chain.length -= 1
-        return found
+            found = found or self._imported(path, item, first, rest, asked, depth + 1)
+        return found or self._through_whole(path, names, name, asked, depth + 1)
 
     def resolve(self, path: str, inside: str, target: str) -> SymbolPlace | None:
         """The symbol that a name inside of another symbol means: by scope, then by imports, then by the files beside,
@@ -302,25 +289,27 @@ class ProjectNames:
                 return None
             scope = scope.rpartition(".")[0]
 
-    def _imported(self, path: str, item: ImportFact, alias: str, rest: str, chain: _Chain) -> SymbolPlace | None:
+    def _imported(
+        self, path: str, item: ImportFact, alias: str, rest: str, asked: Asked, depth: int
+    ) -> SymbolPlace | None:
         """The symbol that an imported name means, followed by the attributes `rest`."""
         targets = [target for target in self._resolver.resolve(path, item) if target != path or not item.module]
         for target in targets:
             for name in _imported_names(item, alias, rest, self.files[path].language):
-                found = self._find(target, name, chain)
+                found = self._find(target, name, asked, depth)
                 if found is not None:
                     return found
         if len(targets) > 1 and rest:  # a module in a package: the rest is a name of the module
-            return self._find(targets[-1], rest, chain)
+            return self._find(targets[-1], rest, asked, depth)
         return None
 
-    def _through_whole(self, path: str, names: FileNames, name: str, chain: _Chain) -> SymbolPlace | None:
+    def _through_whole(self, path: str, names: FileNames, name: str, asked: Asked, depth: int) -> SymbolPlace | None:
         """A name from a file that is imported whole; for a name that a header declares, its definition."""
         for item in names.whole:
             for target in self._resolver.resolve(path, item):
                 for file in (*self._resolver.implementations(target), target):
                     is_defined = file == target or name in self.files[file].kinds if file in self.files else False
-                    found = self._find(file, name, chain) if file != path and is_defined else None
+                    found = self._find(file, name, asked, depth) if file != path and is_defined else None
                     if found is not None:
                         return found
         return None
