@@ -33,8 +33,8 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """A function with the events it is for. `name` is the name of its durable consumer, so a handler with a new name
-    starts as a new consumer. See `Consumer` for `after`, `ordered` and `limits`. If the outputs cannot be written, Clew
-    writes the drafts of `refused` instead and does not run the function again."""
+    starts as a new consumer. See `Consumer` for `after`, `ordered`, `limits` and `delay`. If the outputs cannot be
+    written, Clew writes the drafts of `refused` instead and does not run the function again."""
 
     name: str
     selector: Selector
@@ -47,6 +47,7 @@ class Handler:
     agent_id: str | None = None
     refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
     limits: ClaimLimits | None = None
+    delay: float = 0.0
 
     @property
     def consumer(self) -> Consumer:
@@ -59,6 +60,7 @@ class Handler:
             ordered=self.ordered,
             agent_id=self.agent_id,
             limits=self.limits,
+            delay=self.delay,
         )
 
     def accepts(self, event: Event) -> bool:
