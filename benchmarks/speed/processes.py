@@ -91,8 +91,10 @@ def clew_command() -> list[str]:
 
 def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without settings of Clew that a developer may have set, but with the file of what is trusted: the
-    server's keys are made by the same user."""
+    server's keys are made by the same user. Bytecode is kept, as that of installed packages is, so that no start
+    compiles its modules."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CLEW_") or name == "CLEW_TRUST"}
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return {**kept, **(more or {})}
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from clew.access import Principal
+from clew.clock import ManualClock
 from clew.errors import InvalidInput, LeaseLost
 from clew.trail.model.event import Consumer
 from clew.trail.store import Trail
 from tests.conformance.records import claim, draft, make, session, titles
+
+PATIENCE = 30.0
 
 
 @pytest.mark.req("RCR-39")
@@ -39,6 +44,44 @@ async def test_events_of_a_session_are_claimed_concurrently_without_an_order(tra
     await trail.deliveries.register(Consumer(name="c", ordered=False), by=me)
     await session(trail, me, "s", "a", "b", "c")
     assert titles(await claim(trail, me, limit=10)) == ["a", "b", "c"]
+
+
+async def test_events_of_a_consumer_with_a_delay_are_claimed_when_it_has_passed(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    await trail.deliveries.register(Consumer(name="c", delay=5.0), by=me)
+    await session(trail, me, "s", "a", "b")
+    assert await claim(trail, me, limit=10) == []
+    clock.advance(seconds=4)
+    await session(trail, me, "s", "c")
+    assert await claim(trail, me, limit=10) == []
+    clock.advance(seconds=2)
+    for expected in ("a", "b"):
+        (held,) = await claim(trail, me, limit=10)
+        assert titles([held]) == [expected]
+        await trail.deliveries.finish(held, [], by=me)
+    assert await claim(trail, me, limit=10) == []
+    clock.advance(seconds=4)
+    assert titles(await claim(trail, me, limit=10)) == ["c"]
+
+
+async def test_a_worker_that_waits_gets_a_delayed_event_in_time(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    await trail.deliveries.register(Consumer(name="c", delay=0.1), by=me)
+    waiting = asyncio.ensure_future(trail.deliveries.claim("c", by=me, worker="w", wait=PATIENCE))
+    await make(trail, me, "a")
+    assert not await claim(trail, me, limit=10)
+    clock.advance(seconds=1)
+    await make(trail, me, "b")  # an event wakes workers that a changed clock does not
+    async with asyncio.timeout(PATIENCE):
+        assert titles(await waiting) == ["a"]
+
+
+@pytest.mark.parametrize("delay", [-1.0, 90_000.0])
+async def test_a_delay_has_limits(trail: Trail, me: Principal, delay: float) -> None:
+    with pytest.raises(InvalidInput, match="delay"):
+        await trail.deliveries.register(Consumer(name="c", delay=delay), by=me)
 
 
 @pytest.mark.req("BEY-07")

@@ -10,7 +10,7 @@ import pytest
 
 from clew.access import Principal
 from clew.clock import SystemClock
-from clew.trail.model.breadcrumb import Draft
+from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.sqlite.trail import SqliteTrail
 from clew.trail.work.recent_events import LENGTH, Tail
@@ -42,6 +42,17 @@ def test_where_events_are_not_known_the_head_of_the_file_decides() -> None:
     assert tail.may_match_new_events(3, 5, NOTES)
     assert not tail.may_match_new_events(4, 5, NOTES)
     assert tail.may_match_new_events(4, 6, NOTES)
+
+
+def test_events_before_the_first_that_may_match_are_passed_by() -> None:
+    tail = Tail()
+    tail.add(0, rows(1, "other.v1", "note.v1", "other.v1", "note.v1"))
+    assert tail.pass_by(0, 4, NOTES) == 1
+    assert tail.pass_by(2, 4, NOTES) == 3
+    assert tail.pass_by(2, 3, NOTES) == 3
+    assert tail.pass_by(4, 4, NOTES) == 4
+    assert tail.pass_by(4, 6, NOTES) == 4, "events that are not known may match"
+    assert tail.pass_by(2, 6, Selector(schema_name="third.v1")) == 4
 
 
 def test_the_number_of_kept_events_is_limited() -> None:
@@ -97,3 +108,32 @@ async def test_events_written_beside_a_failing_write_reach_those_who_wait(trail:
     await asyncio.gather(*together, return_exceptions=True)
     async with asyncio.timeout(PATIENCE):
         assert await waiting
+
+
+async def test_a_list_that_was_empty_finds_what_is_written_later(trail: SqliteTrail, tmp_path: Path) -> None:
+    """Also what another process wrote, and what became a match by a change."""
+    mine, theirs = Selector(all_tags=("a",)), Selector(all_tags=("b",))
+    changed = await trail.records.create(Draft(title="x", context={}, schema_name="other.v1"), by=ME)
+    for selector in (mine, theirs, NOTES, mine, theirs, NOTES):
+        assert not (await trail.records.list(selector, by=ME)).items
+    await write(trail, "note.v1")
+    assert not (await trail.records.list(mine, by=ME)).items
+    assert len((await trail.records.list(NOTES, by=ME)).items) == 1
+    await trail.records.update(changed.id, Change(tags=("a",)), expect=1, by=ME)
+    assert [each.id for each in (await trail.records.list(mine, by=ME)).items] == [changed.id]
+    other = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    try:
+        await other.records.create(Draft(title="x", context={}, tags=("b",)), by=ME)
+    finally:
+        await other.close()
+    assert len((await trail.records.list(theirs, by=ME)).items) == 1
+
+
+async def test_an_empty_list_of_one_caller_says_nothing_of_another(trail: SqliteTrail) -> None:
+    await trail.records.create(
+        Draft(title="x", context={}, schema_name="note.v1", scopes=("secret",)),
+        by=Principal(owner_id="me", agent_id="test", scopes=frozenset({"secret"})),
+    )
+    assert not (await trail.records.list(NOTES, by=ME)).items
+    may = Principal(owner_id="me", agent_id="test", scopes=frozenset({"secret"}))
+    assert len((await trail.records.list(NOTES, by=may)).items) == 1

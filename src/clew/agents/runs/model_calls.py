@@ -1,12 +1,12 @@
 """The tool `llm`: one model call for one request. The text is written in pieces while it arrives, so that doors can
-stream it.
+stream it. The last piece is written together with the response.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,8 +29,8 @@ from clew.trail.model.flow import Flow
 from clew.trail.store import Trail
 from clew.trail.work.correlation import find_run, inherited_tags
 
-PIECE_SECONDS = 0.12
-"""Seconds between two writes of a text that is arriving."""
+FIRST_SECONDS, PIECE_SECONDS = 0.02, 0.12
+"""Seconds from the first word of a text to the first write of it, and between two writes."""
 MAX_OUTPUT = 4_096
 """Tokens that are reserved for an answer by default."""
 
@@ -50,7 +50,8 @@ class ModelCalls:
     async def call(
         self, request: ToolRequest, record: Breadcrumb, config: Mapping[str, Any], *, budget: str | None, key: str
     ) -> tuple[dict[str, Any], list[Draft]]:
-        """The answer of the model, and the record of its usage. Raises ModelError, BudgetExceeded, InvalidInput."""
+        """The answer of the model, and further records: the last piece of its text, and its usage. Raises ModelError,
+        BudgetExceeded, InvalidInput."""
         input = read_input(request.input)
         model, info = self.models.for_agent(request.requested_by, str(config.get("model") or input.model))
         run = find_run(record)
@@ -72,13 +73,13 @@ class ModelCalls:
         except BaseException:
             if reserved is not None:
                 await self.budgets.settle(reserved, Amount(calls=1), by=self.by)
-            raise
-        finally:
             await pieces.flush()
+            raise
+        rest = await pieces.take()
         seconds = time.monotonic() - began
         if reserved is not None:
             await self.budgets.settle(reserved, _spent(answer), by=self.by)
-        return _output(answer, prompt), [self._usage(request, record, answer, info, seconds)]
+        return _output(answer, prompt), [*rest, self._usage(request, record, answer, info, seconds)]
 
     async def _reserve(
         self, budget: str | None, key: str, prompt: ModelPrompt, asked: ModelRequest, info: ModelInfo
@@ -119,31 +120,64 @@ class AnswerPieces:
         self._request = request
         self._waiting: list[str] = []
         self._index = 0
-        self._written = time.monotonic()
         self._turn = asyncio.Lock()
+        self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.Task[None] | None = None
 
     async def add(self, text: str) -> None:
+        """Take in a piece of the text. It is written soon, or taken before."""
+        if not self._waiting and self._timer is None:
+            self._write_in(FIRST_SECONDS if self._index == 0 else PIECE_SECONDS)
         self._waiting.append(text)
-        if self._index == 0 or time.monotonic() - self._written >= PIECE_SECONDS:
-            await self.flush()
+
+    def _write_in(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+
+        def write() -> None:
+            self._timer = None
+            self._writing = loop.create_task(self._write())
+
+        self._timer = loop.call_later(seconds, write)
+
+    async def _write(self) -> None:
+        async with self._turn:
+            for draft in self._drafts():
+                await self._calls.trail.records.create(draft, by=self._calls.by)
 
     async def flush(self) -> None:
-        """Write the text that has arrived."""
-        async with self._turn:
-            if not self._waiting:
-                return
-            text, self._waiting = "".join(self._waiting), []
-            draft = Draft(
+        """Write the text that has arrived, at the end of a call that failed."""
+        self._end()
+        if self._writing is not None:
+            await asyncio.gather(self._writing, return_exceptions=True)
+        await self._write()
+
+    async def take(self) -> Sequence[Draft]:
+        """The end of the text that is not written yet, as a draft for the caller to write. Raises StorageError if an
+        earlier piece was not written."""
+        self._end()
+        if self._writing is not None:
+            await self._writing
+        return self._drafts()
+
+    def _end(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _drafts(self) -> Sequence[Draft]:
+        if not self._waiting:
+            return ()
+        text, self._waiting = "".join(self._waiting), []
+        self._index += 1
+        return (
+            Draft(
                 title="A piece of an answer",
                 schema_name=self._calls.flow.delta,
                 tags=self._tags,
-                context={"request_id": self._request.request_id, "index": self._index, "text": text},
+                context={"request_id": self._request.request_id, "index": self._index - 1, "text": text},
                 scopes=self._scopes,
                 embed="never",
-            )
-            await self._calls.trail.records.create(draft, by=self._calls.by)
-            self._index += 1
-            self._written = time.monotonic()
+            ),
+        )
 
 
 def _output(answer: ModelReply, prompt: ModelPrompt) -> dict[str, Any]:

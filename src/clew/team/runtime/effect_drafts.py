@@ -6,8 +6,9 @@ nothing twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
 from uuid import UUID, uuid5
 
 import msgspec
@@ -156,11 +157,16 @@ def find_prompt(record: Breadcrumb, flow: Flow, *, by: Principal) -> TeamPrompt 
     writer can forge such a prompt."""
     if record.schema_name != flow.message or RUN_OF_TEAM not in record.tags:
         return None
+    found = read_prompt(record.context)
+    return found if found is not None and derived_id(by, found.message, found.number) == record.id else None
+
+
+def read_prompt(context: Mapping[str, Any]) -> TeamPrompt | None:
+    """The origin of a prompt that its context names; None if it names none."""
     try:
-        found = msgspec.convert(record.context.get(TEAM), TeamPrompt)
+        return msgspec.convert(context.get(TEAM), TeamPrompt)
     except msgspec.ValidationError:
         return None
-    return found if derived_id(by, found.message, found.number) == record.id else None
 
 
 def _key(message: str, number: int) -> str:

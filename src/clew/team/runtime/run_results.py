@@ -1,15 +1,15 @@
 """Bridges from the runtime of agents to the team: the end of a run becomes RUN_ENDED, the response of a tool becomes
 CALL_RESULT. Each run and each call ends only once, even if its end is seen several times.
 
-`complete` adds these messages to the step that writes the answer or the response, in the same transaction. The handlers
-create the messages for answers and responses that were written in another way.
+`complete` adds these messages to the step that writes the answer or the response, in the same transaction, and to the
+step that prompts an agent that cannot run. The handlers create the messages for answers and responses that were written
+in another way.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any, Literal
 
 import msgspec
@@ -25,7 +25,7 @@ from clew.team.messages.conversation import find_conversation
 from clew.team.messages.message import TeamMessage
 from clew.team.messages.message_types import ORCHESTRATOR, RUNTIME, MessageType
 from clew.team.messages.payloads import MAX_TEXT, CallResult, RunEnd
-from clew.team.runtime.effect_drafts import RUN_OF_TEAM, TEAM, TeamPrompt, call_of, derived_id, find_prompt
+from clew.team.runtime.effect_drafts import RUN_OF_TEAM, TEAM, TeamPrompt, call_of, derived_id, find_prompt, read_prompt
 from clew.trail.model.breadcrumb import Breadcrumb, Draft, session_of
 from clew.trail.model.event import Event, RetryPolicy
 from clew.trail.model.selector import Selector
@@ -61,14 +61,18 @@ class RunResultForwarder:
         flow = self._flow
         responses = Selector(schema_name=flow.response, all_tags=(_ADDRESS,))
         runs = Selector(schema_name=flow.message, all_tags=(RUN_OF_TEAM,))
-        return [_handler(RESPONSES, responses, self._on_response), _handler(RUNS, runs, self._on_prompt)]
+        return [
+            _handler(RESPONSES, responses, self._on_response),
+            _handler(RUNS, runs, self._on_prompt, delay=LOOK_EVERY),  # most runs have ended by then
+        ]
 
     # -- in the step that ends a run or a call --------------------------------------------------------------
 
     async def complete(self, outputs: Sequence[Draft]) -> Sequence[Draft]:
         """The outputs of a step, with the messages to the team that they cause. If a message cannot be created, the
         outputs are returned unchanged and the handlers process them later."""
-        if not any(each.schema_name in (self._flow.answer, self._flow.response) for each in outputs):
+        relevant = (self._flow.answer, self._flow.response, self._flow.message)
+        if not any(each.schema_name in relevant for each in outputs):
             return outputs
         try:
             return [more for each in outputs for more in await self._with_message(each, outputs)]
@@ -89,6 +93,10 @@ class RunResultForwarder:
             if prompt is not None and author_of(draft.context) == prompt.role:  # called agents answer on the way
                 stops = [each.context for each in outputs if each.schema_name == self._flow.stopped]
                 return draft, await self._ended(run, draft.context, prompt, stops)
+        if draft.schema_name == self._flow.message and RUN_OF_TEAM in draft.tags and draft.id:
+            prompt = read_prompt(draft.context)
+            if prompt is not None and (missing := await self._find_missing(prompt)):
+                return draft, self._end(draft.id, prompt, status="failed", error=missing)
         return (draft,)
 
     # -- handlers of all that ended otherwise ---------------------------------------------------------------
@@ -107,9 +115,6 @@ class RunResultForwarder:
         prompt = None if message is None else find_prompt(message, self._flow, by=self._by)
         if message is None or prompt is None or await self._is_told(message.id):
             return ()
-        age = self._clock.now() - message.created_at  # negative if the clock was set back
-        if timedelta() <= age < timedelta(seconds=LOOK_EVERY) and not await self._find_missing(prompt):
-            raise NotNow(LOOK_EVERY)  # the answer of a run that ends at once reports its end
         if (answer := await self._find_answer(message.id, prompt.role)) is not None:
             return (await self._ended(message.id, answer.context, prompt, await self._stops(message.id)),)
         if why := await self._find_failure(message, prompt):
@@ -208,7 +213,7 @@ class RunResultForwarder:
         return checked_message_draft(message, key=f"team/{key}")
 
 
-def _handler(name: str, selector: Selector, function: HandlerFunction) -> Handler:
+def _handler(name: str, selector: Selector, function: HandlerFunction, delay: float = 0.0) -> Handler:
     return Handler(
         name=name,
         selector=selector,
@@ -216,6 +221,7 @@ def _handler(name: str, selector: Selector, function: HandlerFunction) -> Handle
         retry=RETRY,
         types=("breadcrumb.created",),
         ordered=False,
+        delay=delay,
     )
 
 

@@ -14,6 +14,7 @@ from clew.trail.model.selector import check_selector
 
 decode_consumer = lru_cache(1_000)(msgspec.json.Decoder(Consumer).decode)
 MAX_CLAIMS = 1_000
+MAX_DELAY = 86_400.0
 MIN_WEBHOOK_BACKOFF = 1.0
 """Seconds. A failing receiver must not be flooded."""
 
@@ -26,6 +27,10 @@ class StoredConsumer(msgspec.Struct, frozen=True):
     owner_id: str
     scopes: frozenset[str]
     cursor: int
+
+    def due_at(self, now: int) -> int:
+        """The time in microseconds from which an event that is new at `now` can be claimed."""
+        return now + int(self.consumer.delay * 1_000_000)
 
     def has_terms_of(self, other: StoredConsumer) -> bool:
         """Whether definition and scopes of both are equal."""
@@ -65,6 +70,8 @@ def check_consumer(consumer: Consumer) -> Consumer:
     limits = consumer.limits
     if limits is not None and not (1 <= limits.workers <= 100_000 and 1 <= limits.each <= 100_000):
         raise InvalidInput("limits", "workers and each must be between 1 and 100,000")
+    if not 0 <= consumer.delay <= MAX_DELAY:
+        raise InvalidInput("delay", "must be between 0 and a day in seconds")
     if consumer.after is not None and consumer.after < 0:
         raise InvalidInput("after", "must be the number of an event, or 0")
     check_selector(consumer.selector)

@@ -91,7 +91,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     """A durable, named reader of the log. A new one starts with the next event, with the oldest one, or `after` the
     event of that number. Unless `ordered` is false, the events of a session are delivered one after the other. With a
     `webhook`, events are posted to its address. The default `retry` makes 3 attempts, or 8 with a webhook. With
-    `limits`, the groups of the consumer take turns."""
+    `limits`, the groups of the consumer take turns. No event is delivered before `delay` seconds have passed."""
 
     name: str
     selector: Selector = EVERYTHING
@@ -102,6 +102,7 @@ class Consumer(msgspec.Struct, frozen=True, kw_only=True):
     agent_id: str | None = None
     webhook: Webhook | None = None
     limits: ClaimLimits | None = None
+    delay: float = 0.0
 
     @property
     def retry_policy(self) -> RetryPolicy:

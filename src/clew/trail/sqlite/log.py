@@ -22,7 +22,7 @@ from clew.trail.model.selector import EVERYTHING, Selector, check_selector, matc
 from clew.trail.sqlite.engine import Engine
 from clew.trail.sqlite.rows import Audiences, find_version, in_list
 from clew.trail.sqlite.version_writes import Marks
-from clew.trail.work.recent_events import Envelope, Tail, is_meant
+from clew.trail.work.recent_events import EmptyLists, Envelope, Tail, is_meant
 
 EVENT = "SELECT seq, type, rid, id, version, audience, schema_name, tags, at FROM events"
 MAX_EVENTS = 10_000
@@ -48,6 +48,7 @@ class SqliteLog:
         self._audiences = audiences
         self._watches: dict[asyncio.AbstractEventLoop, LogWatch] = {}
         self._tail = Tail()
+        self.empty = EmptyLists(self._tail)
         self._lock = threading.Lock()
 
     async def read(
@@ -58,7 +59,8 @@ class SqliteLog:
         if not 1 <= limit <= MAX_EVENTS:
             raise InvalidInput("limit", f"must be between 1 and {MAX_EVENTS:,}")
         head = self._engine.read(read_head)
-        if not self._tail.may_match_new_events(after, head, selector):
+        after = self._tail.pass_by(after, head, selector)
+        if after >= head:
             return [], head
         work = partial(self._read, after=after, by=by, selector=selector, limit=limit)
         return self._engine.read_snapshot(work) if head - after <= FEW else await self._engine.read_aside(work)

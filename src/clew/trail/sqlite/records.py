@@ -37,11 +37,12 @@ from clew.trail.model.write_checks import (
 from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.definitions import NEWEST, SqliteDefinitions
 from clew.trail.sqlite.engine import Engine, Writing
-from clew.trail.sqlite.log import MAX_BYTES
+from clew.trail.sqlite.log import MAX_BYTES, read_head
 from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, VIEWED, Audiences
 from clew.trail.sqlite.selector_sql import build_where
 from clew.trail.store import Embedder, VersionInfo
 from clew.trail.templates.hints import apply_plan, plan_hints
+from clew.trail.work.recent_events import EmptyLists
 
 FRESH_AT_MOST = 50
 """Up to this many breadcrumbs of a batch are cached for the handlers that get them in the same transaction."""
@@ -52,9 +53,12 @@ VIEW_OF_ID = f"{VIEWED}, ({NEWEST}) FROM breadcrumbs b WHERE b.id = :id AND {ALI
 class SqliteRecords:
     """See `clew.trail.store.Records`."""
 
-    def __init__(self, engine: Engine, audiences: Audiences, clock: Clock, embedder: Embedder | None) -> None:
+    def __init__(
+        self, engine: Engine, audiences: Audiences, empty: EmptyLists, clock: Clock, embedder: Embedder | None
+    ) -> None:
         self._engine = engine
         self._audiences = audiences
+        self._empty = empty
         self._checks = WriteChecks(embedder, clock)
         self._book = SqliteDefinitions(engine)
         self.space = f"{embedder.name}:{embedder.dimension}" if embedder is not None else None
@@ -280,12 +284,19 @@ class SqliteRecords:
         oldest_first: bool = False,
     ) -> Page:
         by.require("read")
-        check_selector(selector)
         check_page(limit)
+        head, question = self._engine.read(read_head), (selector, by.owner_id, by.scopes)
+        is_first = cursor is None and _is_hashable(selector)
+        if is_first and self._empty.knows(question, selector, head):
+            return Page(items=(), cursor=None)
+        check_selector(selector)
         after = unpack_cursor(cursor) if cursor is not None else None
-        return await self._engine.read_either(
+        page = await self._engine.read_either(
             lambda connection: self._list(connection, selector, by, limit, after, oldest_first)
         )
+        if is_first and not page.items:
+            self._empty.note(question, head)
+        return page
 
     def _list(
         self,
@@ -348,3 +359,12 @@ class SqliteRecords:
             if self._audiences.may_see(connection, row[audience], by):
                 return row
         raise NotFound("breadcrumb", id)
+
+
+def _is_hashable(selector: Selector) -> bool:
+    """Whether a selector can be remembered: one that was read from JSON has lists."""
+    try:
+        hash(selector)
+    except TypeError:
+        return False
+    return True

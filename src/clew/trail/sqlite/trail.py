@@ -41,7 +41,7 @@ class SqliteTrail:
         )
         audiences = Audiences()
         self.log = SqliteLog(self._engine, audiences)
-        self.records = SqliteRecords(self._engine, audiences, clock, embedder)
+        self.records = SqliteRecords(self._engine, audiences, self.log.empty, clock, embedder)
         self.deliveries = SqliteDeliveries(self._engine, audiences, self.records, self.log, clock)
         self.dead_letters = SqliteDeadLetters(self._engine, audiences)
         self.edges = SqliteEdges(self._engine, audiences)

@@ -33,9 +33,9 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Handler:
     """A function with the events it is for. `name` is the name of its durable consumer, so a handler with a new name
-    starts as a new consumer. See `Consumer` for `after`, `ordered` and `limits`. If the outputs cannot be written, Clew
-    writes the drafts of `refused` instead and does not run the function again. With `takes_gone`, it also gets events
-    whose breadcrumb was deleted in the meantime."""
+    starts as a new consumer. See `Consumer` for `after`, `ordered`, `limits` and `delay`. If the outputs cannot be
+    written, Clew writes the drafts of `refused` instead and does not run the function again. With `takes_gone`, it also
+    gets events whose breadcrumb was deleted in the meantime."""
 
     name: str
     selector: Selector
@@ -49,6 +49,7 @@ class Handler:
     refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
     limits: ClaimLimits | None = None
     takes_gone: bool = False
+    delay: float = 0.0
 
     @property
     def consumer(self) -> Consumer:
@@ -61,6 +62,7 @@ class Handler:
             ordered=self.ordered,
             agent_id=self.agent_id,
             limits=self.limits,
+            delay=self.delay,
         )
 
     def accepts(self, event: Event) -> bool:

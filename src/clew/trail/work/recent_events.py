@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -17,6 +17,8 @@ import msgspec
 from clew.trail.model.selector import Selector, matches_envelope
 
 LENGTH = 1_000
+NEARBY = 50
+"""Up to this many new events are compared with a selector here. Beyond that it is cheaper to ask the database."""
 
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -63,11 +65,44 @@ class Tail:
 
     def may_match_new_events(self, after: int, head: int, selector: Selector) -> bool:
         """Whether an event after `after` and up to `head`, the head of the log, may match the selector."""
+        return self.pass_by(after, head, selector) < head
+
+    def pass_by(self, after: int, head: int, selector: Selector) -> int:
+        """The last event before the first one after `after` that may match the selector; `head` if there is none up to
+        there. Events that are not known here may match."""
+        if after >= head:
+            return head
         with self._lock:
-            if head != self.head or head - after > len(self._events):
-                return head > after
-            news = list(islice(reversed(self._events), max(0, head - after)))
-        return is_meant(selector, news)
+            newest = self.head
+            if newest - after > len(self._events):
+                return after
+            news = list(islice(reversed(self._events), max(0, newest - after)))
+        meant = (each.seq for each in reversed(news) if matches_envelope(selector, each.schema_name, each.tags))
+        return max(after, min(head, newest, next(meant, newest + 1) - 1))
+
+
+class EmptyLists:
+    """Questions to the trail that had no answer. Until an event that may match, none needs to be asked again."""
+
+    def __init__(self, tail: Tail) -> None:
+        self._tail = tail
+        self._lock = threading.Lock()
+        self._as_of: dict[Hashable, int] = {}
+
+    def knows(self, question: Hashable, selector: Selector, head: int) -> bool:
+        """Whether a question has no answer up to `head`, the head of the log."""
+        as_of = self._as_of.get(question)
+        if as_of is None or head - as_of > NEARBY or self._tail.pass_by(as_of, head, selector) < head:
+            return False
+        self.note(question, head)
+        return True
+
+    def note(self, question: Hashable, head: int) -> None:
+        """Note that a question had no answer up to `head`."""
+        with self._lock:
+            if len(self._as_of) >= LENGTH:
+                self._as_of.clear()
+            self._as_of[question] = head
 
 
 def is_meant(selector: Selector, events: Sequence[Envelope]) -> bool:

@@ -45,7 +45,7 @@ ENQUEUE = (
     "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at)"
     " SELECT %(cid)s, n.seq, n.lane, CASE WHEN row_number() OVER (PARTITION BY n.lane ORDER BY n.seq) > 1 OR EXISTS"
     " (SELECT 1 FROM deliveries d WHERE d.cid = %(cid)s AND d.lane = n.lane AND d.state < 2) THEN 3 ELSE 0 END,"
-    " %(now)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
+    " %(due)s, 0 FROM unnest(%(seqs)s::bigint[], %(lanes)s::text[]) AS n (seq, lane)"
     " WHERE (SELECT cursor FROM consumers WHERE cid = %(cid)s FOR NO KEY UPDATE) = %(cursor)s"
 )
 """The row lock waits for a worker that has moved the cursor but has not committed yet, so that its events are not added
@@ -187,9 +187,9 @@ def unpack_reason(stored: str) -> str:
 
 def enqueue(writing: WriteTransaction, stored: StoredConsumer, seqs: Sequence[int], lanes: Sequence[str]) -> None:
     """Add events at the ends of their lanes, unless another worker has moved the consumer's cursor. If a lane was
-    empty, its first new event can be claimed."""
+    empty, its first new event can be claimed when it is due."""
     if seqs:
-        values = {"cid": stored.cid, "cursor": stored.cursor, "now": writing.now}
+        values = {"cid": stored.cid, "cursor": stored.cursor, "due": stored.due_at(writing.now)}
         writing.send(ENQUEUE, {**values, "seqs": list(seqs), "lanes": list(lanes)})
 
 

@@ -60,8 +60,8 @@ class Claiming:
         claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
         if (room := order.limit - len(due)) > 0:
             for event in self._scan(writing, stored, news):
-                if not room:
-                    lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
+                if not room or stored.consumer.delay:
+                    _enqueue(writing, stored, event)
                 elif (claim := self._enter(writing, stored, order, event)) is not None:
                     claims.append(claim)
                     room -= 1
@@ -74,7 +74,7 @@ class Claiming:
         """Enqueue the new events with their turns, and then claim due events in order of turn, as far as the limits
         allow."""
         for event in self._scan(writing, stored, news):
-            lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event))
+            _enqueue(writing, stored, event)
             shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, order.by.agent_id))
         due = shares.find_claimable(writing.connection, stored.cid, limits, writing.now, order.limit)
         claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
@@ -98,8 +98,8 @@ class Claiming:
                 event = load_event(writing.connection, self._audiences, row, stored.consumer.selector, fresh)
             except Corrupted as error:
                 event = to_event(row, stored.owner_id, None)
-                lanes.enqueue(writing, stored.cid, event.seq, lane := _lane(stored, event))
-                lanes.bury(writing, stored.cid, event.seq, lane, error.message)
+                _enqueue(writing, stored, event)
+                lanes.bury(writing, stored.cid, event.seq, _lane(stored, event), error.message)
                 continue
             if event is not None:
                 yield event
@@ -190,6 +190,10 @@ class Claiming:
 
     def rolled_back(self) -> None:
         self._passing.clear()
+
+
+def _enqueue(writing: Writing, stored: StoredConsumer, event: Event) -> None:
+    lanes.enqueue(writing, stored.cid, event.seq, _lane(stored, event), stored.due_at(writing.now))
 
 
 def _lane(stored: StoredConsumer, event: Event) -> str:

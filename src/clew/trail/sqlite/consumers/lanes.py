@@ -11,17 +11,17 @@ from clew.trail.sqlite.engine import Writing
 from clew.trail.work.queue_lanes import CLAIMED, Due
 
 
-def enqueue(writing: Writing, cid: int, seq: int, lane: str) -> None:
-    """Put an event at the end of its lane. If the lane was empty, the event can be claimed."""
+def enqueue(writing: Writing, cid: int, seq: int, lane: str, due_at: int) -> None:
+    """Put an event at the end of its lane. If the lane was empty, the event can be claimed when it is due."""
     writing.execute(
         "INSERT INTO deliveries (cid, seq, lane, state, due_at, first_at) SELECT ?1, ?2, ?3, iif(EXISTS"
         " (SELECT 1 FROM deliveries WHERE cid = ?1 AND lane = ?3 AND state < 2), 3, 0), ?4, 0",
-        (cid, seq, lane, writing.now),
+        (cid, seq, lane, due_at),
     )
 
 
 def enter(writing: Writing, cid: int, seq: int, lane: str, *, until: int, token: str, worker: str) -> bool:
-    """As `enqueue`, and claim the event if its lane was empty. Returns whether it was claimed."""
+    """As `enqueue` for an event that is due, and claim it if its lane was empty. Returns whether it was claimed."""
     state = writing.execute(
         "INSERT INTO deliveries (cid, seq, lane, state, attempts, due_at, first_at, token, worker)"
         " SELECT ?1, ?2, ?3, iif(taken, 3, 1), NOT taken, iif(taken, ?4, ?5), iif(taken, 0, ?4), iif(taken, NULL, ?6),"
