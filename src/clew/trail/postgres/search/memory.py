@@ -98,13 +98,16 @@ class SearchMemory:
 
     def _begin(self, may_begin: bool) -> None:
         self._refused_at = None
+        are_few = self._engine.read_now(_are_few, by=None)
+        if not (are_few or may_begin):
+            return
         self._indexer.catch_up_now()  # what is not indexed yet has no size
         size = self._engine.read_now(read_size, by=None)
         if size.bytes > self._room:
             self._refuse(size.bytes)
-        elif size.records <= AT_ONCE:
+        elif are_few:
             self._loaded = self._load()
-        elif may_begin:
+        else:
             self._loading = self._loader.submit(self._load)
 
     def _load(self) -> LoadedIndex:
@@ -179,6 +182,12 @@ class SearchMemory:
             return False
         self._mark = self._fill(index, reading)
         return True
+
+
+def _are_few(reading: ReadTransaction) -> bool:
+    """Whether there are so few records that a search can wait for them."""
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM breadcrumbs LIMIT {AT_ONCE + 1}) b"
+    return bool(reading.value(sql) <= AT_ONCE)
 
 
 def read_size(reading: ReadTransaction) -> MemorySize:
