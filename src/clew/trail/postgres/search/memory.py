@@ -80,7 +80,7 @@ class SearchMemory:
     # -- loading ------------------------------------------------------------------------------------------
 
     def find(self, *, may_begin: bool = True) -> LoadedIndex | None:
-        """What is loaded. If nothing is, few records are loaded now. With `may_begin`, more are loaded in the
+        """The index, if it is loaded. If not, few records are loaded now. With `may_begin`, more are loaded in the
         background, if there is room for them."""
         if self._loading is not None and self._loading.done():
             self._take_loaded()
