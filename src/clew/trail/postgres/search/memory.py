@@ -122,10 +122,11 @@ class SearchMemory:
             return
         try:
             self._loaded = loading.result()
-        except (ClewError, MemoryError) as error:
-            self._refused_at = self._engine.wakeups.head
+        except ClewError as error:  # the next search begins again
             if not self._is_closed.is_set():
                 log.warning("searches ask the server, as the records could not be read: %s", error)
+        except MemoryError:
+            self._refuse(self._room)
 
     def _refuse(self, needed: int) -> None:
         self._refused_at = self._engine.wakeups.head
