@@ -431,14 +431,7 @@ async def open_app(
     config = confirm_settings(config)
     embedder = open_embedder(config.embedder)
     trail, ownership = await open_owned(
-        config,
-        lambda: open_trail(
-            config.trail_url,
-            clock,
-            embedder,
-            queue_limit=config.server.queue,
-            search_memory=config.search.memory_mb * 1_000_000,
-        ),
+        config, lambda: open_trail(config.trail_url, clock, embedder, **config.trail_limits)
     )
     bus: Bus | None = None
     if config.bus.url:

@@ -26,6 +26,7 @@ from clew.config.model import (
     ServerConfig,
     SkillsConfig,
     SourceConfig,
+    TrailSearchConfig,
     WebhookConfig,
     is_table,
 )
@@ -58,6 +59,7 @@ __all__ = [
     "ServerConfig",
     "SkillsConfig",
     "SourceConfig",
+    "TrailSearchConfig",
     "WebhookConfig",
     "check_own_files",
     "find_folder",

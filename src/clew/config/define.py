@@ -27,6 +27,7 @@ from clew.config.model import (
     SkillsConfig,
     SourceConfig,
     TeamConfig,
+    TrailSearchConfig,
     WebhookConfig,
 )
 from clew.errors import ConfigError
@@ -43,6 +44,7 @@ def define_config(
     production: bool | None = None,
     server: ServerConfig | Table | None = None,
     bus: BusConfig | Table | None = None,
+    search: TrailSearchConfig | Table | None = None,
     hygiene: HygieneConfig | Table | None = None,
     webhooks: WebhookConfig | Table | None = None,
     catalog: CatalogConfig | Table | None = None,

@@ -231,6 +231,11 @@ class Config(_Section, frozen=True, kw_only=True):
         return f"sqlite://{self.folder.parent / place if 'trail' in self.from_file else place}"
 
     @property
+    def trail_limits(self) -> dict[str, int]:
+        """The limits of a process that opens the trail, by the names that `open_trail` has for them."""
+        return {"queue_limit": self.server.queue, "search_memory": self.search.memory_mb * 1_000_000}
+
+    @property
     def trail_file(self) -> Path | None:
         """The file that holds the trail, or None if it is in memory or on a server."""
         scheme, _, place = self.trail_url.partition("://")

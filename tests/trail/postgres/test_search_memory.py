@@ -163,10 +163,11 @@ async def test_a_search_after_lost_connections_knows_all_that_was_written_meanwh
     assert is_loaded(trail)
 
 
+@pytest.mark.parametrize("written", [0, 1, 3, 5])
 async def test_a_search_after_a_restore_from_a_backup_knows_only_what_is_there(
-    opened: Open, me: Principal, address: str, postgres_server: PostgresServer
+    opened: Open, me: Principal, address: str, postgres_server: PostgresServer, written: int
 ) -> None:
-    """The restored log has other events under the numbers that the memory has seen."""
+    """The restored log has other events under the numbers that the memory has seen: none, fewer, as many, or more."""
     name = address.rsplit("/", 1)[1]
     trail = await opened()
     await write(trail, me, "thread one", "thread two")
@@ -179,11 +180,12 @@ async def test_a_search_after_a_restore_from_a_backup_knows_only_what_is_there(
     with psycopg.connect(postgres_server.address("postgres", "root"), autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
         connection.execute(f"ALTER DATABASE {name}_backup RENAME TO {name}".encode())
-    assert await find(trail, me) == ["thread one", "thread two"]
-    for number in range(4):
-        await write(trail, me, f"thread new {number}")
-        wanted = ["thread one", "thread two", *(f"thread new {each}" for each in range(number + 1))]
-        assert await find(trail, me) == sorted(wanted)
+    wanted = ["thread one", "thread two", *(f"thread new {number}" for number in range(written))]
+    for title in wanted[2:]:
+        await write(trail, me, title)
+    assert await find(trail, me) == sorted(wanted)
+    await write(trail, me, "thread at last")
+    assert await find(trail, me) == sorted([*wanted, "thread at last"])
 
 
 WRITER = """

@@ -80,7 +80,7 @@ class SearchMemory:
     # -- loading ------------------------------------------------------------------------------------------
 
     def find(self, *, may_begin: bool = True) -> LoadedIndex | None:
-        """What is loaded. If nothing is, few records are loaded now. With `may_begin`, more are loaded in the
+        """The index, if it is loaded. If not, few records are loaded now. With `may_begin`, more are loaded in the
         background, if there is room for them."""
         if self._loading is not None and self._loading.done():
             self._take_loaded()
@@ -98,13 +98,16 @@ class SearchMemory:
 
     def _begin(self, may_begin: bool) -> None:
         self._refused_at = None
+        are_few = self._engine.read_now(_are_few, by=None)
+        if not (are_few or may_begin):
+            return
         self._indexer.catch_up_now()  # what is not indexed yet has no size
         size = self._engine.read_now(read_size, by=None)
         if size.bytes > self._room:
             self._refuse(size.bytes)
-        elif size.records <= AT_ONCE:
+        elif are_few:
             self._loaded = self._load()
-        elif may_begin:
+        else:
             self._loading = self._loader.submit(self._load)
 
     def _load(self) -> LoadedIndex:
@@ -119,10 +122,11 @@ class SearchMemory:
             return
         try:
             self._loaded = loading.result()
-        except (ClewError, MemoryError) as error:
-            self._refused_at = self._engine.wakeups.head
+        except ClewError as error:  # the next search begins again
             if not self._is_closed.is_set():
                 log.warning("searches ask the server, as the records could not be read: %s", error)
+        except MemoryError:
+            self._refuse(self._room)
 
     def _refuse(self, needed: int) -> None:
         self._refused_at = self._engine.wakeups.head
@@ -179,6 +183,12 @@ class SearchMemory:
             return False
         self._mark = self._fill(index, reading)
         return True
+
+
+def _are_few(reading: ReadTransaction) -> bool:
+    """Whether there are so few records that a search can wait for them."""
+    sql = f"SELECT count(*) FROM (SELECT 1 FROM breadcrumbs LIMIT {AT_ONCE + 1}) b"
+    return bool(reading.value(sql) <= AT_ONCE)
 
 
 def read_size(reading: ReadTransaction) -> MemorySize:

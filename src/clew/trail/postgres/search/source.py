@@ -91,7 +91,7 @@ class TrailSource:
 
 
 class CallerSource:
-    """What the caller of a search may see: see `clew.trail.search.masks.MaskSource` and
+    """The trail as the caller of a search may see it: see `clew.trail.search.masks.MaskSource` and
     `clew.trail.search.index_search.RecordSource`. The transaction acts for the caller, so that row-level security
     decides behind each query. With `is_ahead`, the transaction sees events that the index does not have yet."""
 
