@@ -13,7 +13,7 @@ from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.selector import EVERYTHING, Selector
 from clew.trail.sqlite.trail import SqliteTrail
-from clew.trail.work.recent_events import LENGTH, Tail
+from clew.trail.work.recent_events import LENGTH, EmptyLists, Tail
 
 ME = Principal(owner_id="me", agent_id="test")
 NOTES = Selector(schema_name="note.v1")
@@ -127,6 +127,16 @@ async def test_a_list_that_was_empty_finds_what_is_written_later(trail: SqliteTr
     finally:
         await other.close()
     assert len((await trail.records.list(theirs, by=ME)).items) == 1
+
+
+def test_an_answer_from_before_the_file_was_replaced_is_not_used() -> None:
+    tail = Tail()
+    tail.add(0, rows(1, *["other.v1"] * 9))
+    empty = EmptyLists(tail)
+    empty.note("notes", 9)
+    assert empty.knows("notes", NOTES, 9)
+    assert not empty.knows("notes", NOTES, 8)
+    assert not empty.knows("others", NOTES, 9)
 
 
 async def test_an_empty_list_of_one_caller_says_nothing_of_another(trail: SqliteTrail) -> None:

@@ -92,7 +92,7 @@ class EmptyLists:
     def knows(self, question: Hashable, selector: Selector, head: int) -> bool:
         """Whether a question has no answer up to `head`, the head of the log."""
         as_of = self._as_of.get(question)
-        if as_of is None or head - as_of > NEARBY or self._tail.pass_by(as_of, head, selector) < head:
+        if as_of is None or not 0 <= head - as_of <= NEARBY or self._tail.pass_by(as_of, head, selector) < head:
             return False
         self.note(question, head)
         return True
