@@ -171,8 +171,11 @@ class PostgresServer:
         end = time.monotonic() + PATIENCE
         while self._process.poll() is None and time.monotonic() < end:
             with contextlib.suppress(psycopg.OperationalError):
-                psycopg.connect(f"postgresql://root@127.0.0.1:{port}/postgres", connect_timeout=5).close()
-                return True
+                address = f"postgresql://root@127.0.0.1:{port}/postgres"
+                with psycopg.connect(address, connect_timeout=5) as connection:
+                    answers = connection.execute("SHOW data_directory").fetchone()
+                if answers == (str(self._data),):  # and no server of another process, which took the port before
+                    return True
             time.sleep(0.02)
         return False
 

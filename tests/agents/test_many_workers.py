@@ -29,7 +29,6 @@ from clew.trail.store import Trail
 from tests.agents.runtimes import Running, running
 from tests.agents.whole_runs import CLERK, answer_of, hire, let_time_pass
 from tests.faults.processes import Child, eventually, open_at
-from tests.handlers import look_again
 
 READS = Effects(reads_only=True)
 ME = Principal(owner_id="acme", agent_id="ann")
@@ -340,5 +339,4 @@ async def _answers(run: Running, clock: ManualClock) -> list[Breadcrumb]:
 
 async def _given_up(run: Running, clock: ManualClock) -> Any:
     await let_time_pass(run, clock)
-    await look_again(run.trail)
     return await run.trail.dead_letters.list(by=run.me)

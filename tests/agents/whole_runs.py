@@ -9,6 +9,7 @@ from clew.clock import ManualClock
 from clew.trail.model.breadcrumb import Breadcrumb
 from tests.agents.runtimes import Running
 from tests.faults.processes import eventually
+from tests.handlers import look_again
 
 CLERK = "clerk"
 
@@ -44,3 +45,4 @@ async def let_time_pass(run: Running, clock: ManualClock) -> None:
     states = await run.trail.deliveries.consumers(by=run.me)
     if not any(each.claimed for each in states):
         clock.advance(seconds=10)
+        await look_again(run.trail)

@@ -60,7 +60,7 @@ viewers = st.builds(Viewer, st.sampled_from(OWNERS), scope_sets, role_sets)
 pairs = st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=14)
 
 in_random_worlds = settings(
-    max_examples=50, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from tests.bus.nats_server import NatsServer
@@ -36,6 +37,13 @@ class Engines:
         (folder / ADDRESS).write_text(address)
         (folder / BUS).write_text(f"nats://127.0.0.1:{self.bus_way.port}")
         return folder
+
+    def head(self, folder: Path) -> int:
+        """The newest event of the trail, read past the proxy, whose faults are not for those who watch."""
+        name = (folder / ADDRESS).read_text().rpartition("/")[2]
+        with psycopg.connect(self.postgres.address(name, "root")) as connection:
+            (newest,) = connection.execute("SELECT head FROM log").fetchone() or (0,)
+        return int(newest)
 
     def crash_postgres(self, moments: random.Random) -> None:
         """Kill the server, all of its processes, or stop it at once; then start it again."""

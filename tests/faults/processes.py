@@ -148,9 +148,3 @@ async def open_at(folder: Path, **options: Any) -> Trail:
     note, bus = folder / ADDRESS, folder / BUS
     trail = await open_trail(note.read_text() if note.exists() else f"sqlite://{folder}/trail.db", **options)
     return BusTrail(trail, await open_bus(BusConfig(url=bus.read_text()), folder)) if bus.exists() else trail
-
-
-def is_in_file(folder: Path) -> bool:
-    """Whether the trail of a test's folder is a file in it."""
-    note = folder / ADDRESS
-    return not note.exists() or note.read_text().startswith("sqlite:")

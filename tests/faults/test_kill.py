@@ -16,12 +16,12 @@ from clew.trail.model.event import Event
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from tests.faults.processes import PATIENCE, Child, drain, is_in_file, open_at
+from tests.faults.processes import PATIENCE, Child, drain, open_at
 from tests.faults.writer import ME, content_of, echo, word_of, write_until_killed
 
 ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "40"))
 SAMPLE = 20
-"""Rounds on a server, whose own crashes are in test_postgres_crash.py; all of them with `--full`."""
+"""Rounds without `--full`."""
 SEARCHES = 150
 
 
@@ -31,7 +31,7 @@ SEARCHES = 150
 async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_output(
     folder: Path, request: pytest.FixtureRequest
 ) -> None:
-    rounds = ROUNDS if is_in_file(folder) or request.config.getoption("--full") else min(ROUNDS, SAMPLE)
+    rounds = ROUNDS if request.config.getoption("--full") else min(ROUNDS, SAMPLE)
     kill_again_and_again(folder, rounds)
     trail = await open_at(folder)
     try:

@@ -13,9 +13,9 @@ import pytest
 
 from tests.faults import teamwork
 from tests.faults.engines import Engines, running_engines
-from tests.faults.processes import PATIENCE, Child, eventually, open_at
+from tests.faults.processes import PATIENCE, Child, eventually
 from tests.faults.test_team_crash import comparable
-from tests.faults.tool_conversation import NOWHERE, PAYING, SameDay, converse, final_state, prepare
+from tests.faults.tool_conversation import NOWHERE, PAYING, converse, final_state, prepare
 
 BILL = "please settle the bill"
 CHAT_EVENTS = (3, 9, 15, 21, 27)
@@ -43,11 +43,11 @@ def begin_team(folder: Path) -> Child:
 async def run_through(engines: Engines, folder: Path, start: Start, fault: str, events: tuple[int, ...]) -> str:
     """Disturb a run after some of its events; what it said in the end. A process that ends early is started anew."""
     moments, left = random.Random(fault), list(events)
-    base = await head(folder)
+    base = engines.head(folder)
     child = start(folder)
     try:
         while True:
-            while left and child.is_alive and await head(folder) < base + left[0]:
+            while left and child.is_alive and engines.head(folder) < base + left[0]:
                 await asyncio.sleep(0.01)
             if left and child.is_alive:
                 left.pop(0)
@@ -74,14 +74,6 @@ def disturb(engines: Engines, child: Child, fault: str, moments: random.Random) 
         case _:
             engines.cut_postgres(moments)
             engines.cut_nats(moments)
-
-
-async def head(folder: Path) -> int:
-    trail = await open_at(folder, clock=SameDay())
-    try:
-        return await trail.log.head()
-    finally:
-        await trail.close()
 
 
 Run = Callable[[Path, str, tuple[int, ...]], dict[str, Any]]

@@ -32,6 +32,7 @@ from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from clew.trail.work.claims import NotNow
 from tests.agents.runtimes import ALLOW, PATIENCE, no_code
+from tests.handlers import look_again
 from tests.team.runtime.scripted_crew import PLAN, ROLES, SCRIPT, TeamTools, crew, define, member_tools, no_gate
 
 JUDGED: list[dict[str, Any]] = [
@@ -421,6 +422,7 @@ async def test_a_process_without_a_model_leaves_the_steps_of_members_to_one_that
             ended = asyncio.create_task(able.end(session))
             while not ended.done():  # the step that was left is due a second later
                 clock.advance(seconds=2)
-                await asyncio.wait([ended], timeout=0.5)
+                await look_again(trail)
+                await asyncio.wait([ended], timeout=0.05)
             state = await ended
     assert (state.outcome, state.reason) == ("completed", "")

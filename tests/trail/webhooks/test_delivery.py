@@ -134,7 +134,7 @@ async def test_a_receiver_that_does_not_answer_properly_costs_one_attempt(
 ) -> None:
     async with open_receiver(answer) as receiver:
         await register_webhook(trail, hook(receiver), by=ANN, allow=LOCAL)
-        async with open_sender(trail, clock, timeout=1.0) as sent:
+        async with open_sender(trail, clock, timeout=0.3) as sent:
             await trail.records.create(note(), by=ANN)
             assert await sent.outcome() == "failed"
             await sent.until(lambda state: state.claimed == 0 and state.pending == 1)
