@@ -98,6 +98,7 @@ bench-knowledge: $(STAMP) ## what is known: beliefs, calls, localisation, speed 
 
 bench-asking: $(STAMP) ## how well questions are answered, next to full text, its fusion with vectors, and ripgrep; repositories in REPOS
 	@$(BIN)/python benchmarks/asking.py --repos $(REPOS) $(ARGS)
+	@$(BIN)/python benchmarks/asking_messages.py --repos $(REPOS)
 	@$(BIN)/python benchmarks/routing.py
 
 bench-routing: $(STAMP) ## who takes a message, without a model: cross-validated on ../shared/data

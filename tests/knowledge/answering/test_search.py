@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from clew.app import App, open_app
+from clew.app import App
 from clew.catalog.operations.ask import NOTHING_CLOSE
-from clew.config import Config, HygieneConfig
 from clew.knowledge.answering.finder import NOTHING
-from tests.knowledge.code.repositories import make_repository
 from tests.knowledge.doors import ask, known
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -45,27 +41,6 @@ async def test_the_first_citation_is_the_definition_file_section_or_passage(
 ) -> None:
     found = await places(app, question)
     assert found[0] == place, found
-
-
-@pytest.mark.req("BEY-13")
-@pytest.mark.parametrize(
-    "question",
-    [
-        'where does "cannot read the spool" come from',
-        "who raises 'cannot read the spool'?",
-        "where does “cannot read the spool” come from",
-        "OSError: cannot read the spool",
-    ],
-)
-async def test_a_quoted_message_is_found_where_it_is_written(tmp_path: Path, question: str) -> None:
-    near = 'def read_the_spool(path: str) -> str:\n    """Read the spool. It cannot fail."""\n    return path\n'
-    there = 'def drain(jobs: list[str]) -> None:\n    raise OSError("cannot read the spool")\n'
-    root = make_repository(tmp_path / "repo", {"mail/spool.py": near, "mail/queue.py": there})
-    async with open_app(Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))) as app:
-        await app.bootstrap()
-        await app.knowledge().gather()
-        first = (await ask(app, question)).known[0]
-    assert (first.path, first.start) == ("mail/queue.py", 1)
 
 
 @pytest.mark.req("BEY-13")

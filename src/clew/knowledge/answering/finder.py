@@ -14,6 +14,7 @@ from clew.catalog.operations.text import code_span
 from clew.clock import Clock
 from clew.errors import ClewError
 from clew.knowledge.answering.history import WHICH_VERSION, HistoryAnswer, HistoryHandler
+from clew.knowledge.answering.messages import is_pasted
 from clew.knowledge.answering.notes import ABOUT, Notes
 from clew.knowledge.answering.passage_search import (
     HALF,
@@ -79,12 +80,17 @@ class SourceFinder:
         """The sources of an answer in a state of the files. If nothing answers the question, there are no sources but a
         note."""
         await self._code.warm()
+        weights = self._weights(question)
+        pasted = await search_passages(self._code, question) if is_pasted(question) else None
+        if pasted is not None and pasted.has_message:
+            notes = await self._notes.search(question, weights, by)
+            first = [each for each in notes if each.similarity >= ABOUT]
+            return FoundSources(_unique([*first, *await self._nodes(pasted.hits), *notes])[:SHOWN], [])
         if question.relation is not None:
             relation = await read_relation(question, question.relation, self._code)
             used = await self._uses(question, relation) if relation is not None else None
             if used is not None:
                 return used
-        weights = self._weights(question)
         noted = await self._notes.of_session(question, by) or await self._notes.of_kind(question, weights, by)
         if noted:
             return FoundSources(noted, [], is_listing=True)
@@ -94,15 +100,21 @@ class SourceFinder:
                 return await self._with_gaps(question, _listing(past))
         if question.kind is QuestionKind.OVERVIEW:
             return FoundSources(await self._overview(), [])
-        return await self._with_gaps(question, await self._search(question, state, weights, by))
+        return await self._with_gaps(question, await self._search(question, state, weights, by, pasted))
 
     async def _with_gaps(self, question: ParsedQuestion, found: FoundSources) -> FoundSources:
         gaps = await self.history.gaps() if question.kind is QuestionKind.HISTORY else []
         return found._replace(notes=[*found.notes, *gaps])
 
     async def _search(
-        self, question: ParsedQuestion, state: str, weights: Mapping[str, float], by: Principal
+        self,
+        question: ParsedQuestion,
+        state: str,
+        weights: Mapping[str, float],
+        by: Principal,
+        found: FoundPassages | None,
     ) -> FoundSources:
+        """The sources of a question that no handler takes. `found` are its passages if they are known."""
         is_past = question.kind is QuestionKind.HISTORY  # whose answer may name deleted files
         absent = "" if is_past else await find_absent_name(self._code, question)
         if absent and not await self.history.mentions(absent):
@@ -114,7 +126,7 @@ class SourceFinder:
             named = [ScoredNode(node=with_doc(node), similarity=1.0) for node in nodes[:MAX_DEFINITIONS]]
             if named:
                 return FoundSources(named, [])
-        found = await search_passages(self._code, question)
+        found = found or await search_passages(self._code, question)
         missing = () if named else question.paths[:1]
         names = (*(name for name in question.names if not self._code.text.has_name(name)), *missing)
         unknown = "" if is_past else next(iter(names), "")

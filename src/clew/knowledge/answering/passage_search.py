@@ -5,13 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import NamedTuple
 
+from clew.knowledge.answering.messages import WHOLE, find_messages
 from clew.knowledge.answering.question import (
     ASKING,
     CHANGED,
-    IS_QUESTION,
     QUANTITY,
     ParsedQuestion,
     QuestionKind,
@@ -51,12 +50,8 @@ SHARES = {
     QuestionKind.QUANTITY: Shares(text=1.0, changelog=0.6),
     QuestionKind.OVERVIEW: Shares(text=1.2, changelog=0.6),
 }
-MAX_WITH_WORD, MAX_WITH_BOTH, WHOLE = 2_000, 200, 0.99
-"""Passages with a part of a name and with both parts that are looked at, and the cover of a passage that has both."""
-MAX_QUOTED, MAX_QUOTED_PLACES = 2, 60
-"""Quotations that are looked for, and passages with all words of each that are read."""
-PASTED_WORDS = 4
-"""A text with fewer words that asks nothing is searched like a question."""
+MAX_WITH_WORD, MAX_WITH_BOTH = 2_000, 200
+"""Passages with a part of a name and with both parts that are looked at."""
 EVERYWHERE = Shares(test=1.0, aside=1.0, text=1.0, changelog=1.0)
 _BEFORE_VERB_WORDS = """
     i you we they he she it who what which that to will would can could should may might must do does did not be been
@@ -68,22 +63,20 @@ _AFTER_VERBS = frozenset(_AFTER_VERB_WORDS.split())
 _DESCRIPTIVE = lazy_pattern(r"(?:ly|ed|ing|est|ful)$")
 _TOKEN = lazy_pattern(r"[A-Za-z][\w']*|[^\sA-Za-z]")
 _NUMBER = lazy_pattern(r"(?<![\w.])\d")
-_QUOTED_WORD = r"(?:(?!(?P=quote)(?!\w))\S){1,60}"
-_QUOTED = lazy_pattern(rf"(?<!\w)(?P<quote>[\"'`])(?P<text>{_QUOTED_WORD}(?: {_QUOTED_WORD}){{1,20}})(?P=quote)(?!\w)")
-"""A quotation of several words, such as a message."""
-_PLAIN_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"'))
 _NUMBERED = lazy_pattern(r"(?<![\w/.-])([A-Za-z]+)[/-](\d+(?:\.\d+)*)(?![\w/-]|\.\w)")
 """A word and a number that are one name, such as HTTP/3 or SHA-256. The index has its parts."""
 
 
 class FoundPassages(NamedTuple):
     """The passages for a question, best first, and the largest cover among them. If nothing answers the question,
-    `nearest` is the best passage and `missing` are the nouns of the question that occur nowhere."""
+    `nearest` is the best passage and `missing` are the nouns of the question that occur nowhere. With `has_message`,
+    the first have a message that the question quotes or consists of."""
 
     hits: list[PassageHit]
     nearest: PassageHit | None = None
     missing: tuple[str, ...] = ()
     cover: float = 0.0
+    has_message: bool = False
 
 
 async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPassages:
@@ -94,10 +87,10 @@ async def search_passages(code: CodeGraph, question: ParsedQuestion) -> FoundPas
     if question.tests in (Tests.ALSO, Tests.ONLY):
         shares = shares._replace(test=1.0)
     hits = await code.passages(words, shares=shares, limit=LOOKED_AT)
-    quoted = _wanted(question, await _find_quoted(code, question, hits, shares))
+    messages = _wanted(question, await find_messages(code, question, hits, shares))
     hits = _wanted(question, hits)
-    if quoted:
-        return FoundPassages(_fold([*quoted, *hits]), cover=WHOLE)
+    if messages:
+        return FoundPassages(_fold([*messages, *hits]), cover=WHOLE, has_message=True)
     best = max((hit.cover for hit in hits[:SHOWN]), default=0.0)
     missing = _missing_nouns(question, code) if best < WEAK else []
     is_absent = best < FAINT or (not question.names and not set(question.words[:FOCUS]).isdisjoint(missing))
@@ -116,48 +109,13 @@ async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
         beginning = word.lower()  # begins the expression, because texts are searched for plain letters much faster
         spelled = re.compile(rf"{beginning}(?<![a-z]{beginning})[\s/_.-]?{re.escape(number)}(?!\d)")
         places = [hit.place for hit in both]
-        if len(both) <= MAX_WITH_BOTH and not await code.choose(places, partial(_matches, spelled), limit=1):
+        if len(both) <= MAX_WITH_BOTH and not await code.find_in(places, partial(_search, spelled), limit=1):
             return found[0]
     return ""
 
 
-def _matches(pattern: re.Pattern[str], text: str) -> bool:
-    return pattern.search(text.lower()) is not None
-
-
-async def _find_quoted(
-    code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit], shares: Shares
-) -> list[PassageHit]:
-    """The passages with a text of several words that the question quotes, or that stands in place of a question: among
-    the hits of the question and those with all words of the text, best first."""
-    found: list[PassageHit] = []
-    for phrase in map(str.lower, _quotations(question.text)):
-        words, inner = content_words(phrase), content_words(" ".join(phrase.split()[1:-1]))
-        with_words = await code.passages(words, shares=shares, limit=MAX_WITH_WORD, cover=WHOLE)
-        # the first and the last word may be parts of longer ones
-        likely = code.text.without_lacking(hits, inner)
-        possible: dict[PassagePlace, PassageHit] = {}
-        for hit in (*with_words[:MAX_QUOTED_PLACES], *likely):
-            possible.setdefault(hit.place, hit)
-        places = await code.choose(list(possible), partial(_has_phrase, phrase), limit=len(possible))
-        found += [possible[place] for place in places]
-    return found
-
-
-def _has_phrase(phrase: str, text: str) -> bool:
-    """Whether a text has a phrase in lower case, in any spacing."""
-    lower = text.lower()
-    return all(word in lower for word in phrase.split()) and phrase in " ".join(lower.split())
-
-
-def _quotations(text: str) -> list[str]:
-    """The quoted texts of a question. A longer text that asks nothing is one itself, also without the name before its
-    first colon, which may be that of an error."""
-    plain = text.translate(_PLAIN_QUOTES)
-    quoted = [each["text"] for each in islice(_QUOTED.finditer(plain), MAX_QUOTED)]
-    if quoted or IS_QUESTION.search(text):
-        return quoted
-    return [each for each in (text, text.partition(": ")[2]) if len(each.split()) >= PASTED_WORDS]
+def _search(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
+    return pattern.search(text.lower())
 
 
 def _wanted(question: ParsedQuestion, hits: list[PassageHit]) -> list[PassageHit]:

@@ -112,8 +112,8 @@ ASKING = frozenset(_ASKING_WORDS.split())
 RelationName = Literal["calls", "imports", "extends", "uses", "tests"]
 
 IS_QUESTION = lazy_pattern(
-    r"\?\s*$|^\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|has|have"
-    r"|explain|describe|show|find|locate|list|tell)\b",
+    r"\?\s*$|^\W*(?:(?:is|are|was|were|do|does|did|can|could|should|has|have)\b(?! not\b)"
+    r"|(?:who|whom|whose|what|which|when|where|why|how|explain|describe|show|find|locate|list|tell)\b)",
     re.IGNORECASE,
 )
 """Begins or ends like a question or a request for information."""

@@ -10,8 +10,8 @@ import msgspec
 from clew.catalog.operations.answers import Cited
 from clew.catalog.operations.text import code_span, inline, plain
 from clew.knowledge.answering.question import content_words
+from clew.knowledge.code.excerpts import Excerpt
 from clew.knowledge.code.files import ASIDE, TEST, is_changelog, kind_of
-from clew.knowledge.code.graph import Excerpt
 from clew.knowledge.code.models import node_id
 from clew.knowledge.code.search.passages import BETWEEN, SYMBOL_KINDS
 from clew.knowledge.code.search.search_index import PassageHit
@@ -28,6 +28,8 @@ EXCERPT = 160
 MOST_LETTERS = 20_000
 """Characters of a text that are searched for the best sentence."""
 MAX_CONTENT = 4_000
+LINE = "line"
+"""The kind of a place that is the lines of a message in code."""
 SHORTEST_DOC = 20
 """A shorter description is not worth the room."""
 
@@ -59,7 +61,7 @@ def passage_node(hit: PassageHit, found: Excerpt) -> ScoredNode:
         node_type=_node_type(place.kind, domain),
         content=text,
         path=place.path,
-        package=BETWEEN.join(filter(None, (place.owner, place.name))) if is_prose else None,
+        package=BETWEEN.join(filter(None, (place.owner, place.name))) if is_prose or place.kind == LINE else None,
         line_start=place.start,
         line_end=place.end,
         content_hash=found.blob,
@@ -130,8 +132,8 @@ def used_line(user: str, does: str, used: str, *, is_guess: bool) -> str:
 
 
 def _owner(node: Node) -> str:
-    """The class of a method, or the headings above a section."""
-    if node.domain is NodeDomain.CODE:
+    """The class of a method, the symbol around a line, or the headings above a section."""
+    if node.domain is NodeDomain.CODE and node.metadata.get("kind") != LINE:
         return plain(node.name.rpartition(".")[0], EXCERPT) if node.metadata.get("kind") in SYMBOL_KINDS else ""
     return plain(node.package or "", EXCERPT)
 

@@ -10,14 +10,14 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import callers, queries
-from clew.knowledge.code.file_content import FileContent, decode_text, masked_lines, read_content, readable_lines
+from clew.knowledge.code.excerpts import Excerpt, SearchedFile, find_files_with, find_in_texts, read_excerpts
+from clew.knowledge.code.file_content import read_content, readable_lines
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexer, IndexReport, Progress, Until
 from clew.knowledge.code.linking.link_worker import LinkWorker
@@ -32,7 +32,6 @@ from clew.knowledge.code.models import (
     readings,
     to_node,
 )
-from clew.knowledge.code.search.passages import SYMBOL_KINDS
 from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit, SearchIndex
@@ -58,22 +57,6 @@ DENIAL_SECONDS = 0.2
 moment after the change."""
 
 Hits = list[tuple[SymbolRow, float]]
-
-
-class Excerpt(NamedTuple):
-    """The lines of a passage, the blob of its file, and its symbol if it is one."""
-
-    lines: list[str]
-    blob: str
-    symbol: Node | None
-
-
-class SearchedFile(NamedTuple):
-    """A file with its lines, which may hold keys: they are searched and not shown."""
-
-    path: str
-    blob: str
-    lines: list[str]
 
 
 def open_code(folder: Path, root: Path, clock: Clock, embedder: Embedder | None) -> CodeGraph:
@@ -286,45 +269,20 @@ class CodeGraph:
 
     async def excerpts(self, places: Sequence[PassagePlace]) -> list[Excerpt]:
         """The lines of passages without keys, each with the symbol that it is."""
+        return await asyncio.to_thread(read_excerpts, self.store, self.tree.root, places)
 
-        def read() -> list[Excerpt]:
-            contents = {path: read_content(self.tree.root, path) for path in {place.path for place in places}}
-            with self.store.reading() as sql:
-                return [_excerpt(sql, place, contents[place.path]) for place in places]
-
-        return await asyncio.to_thread(read)
-
-    async def choose(
-        self, places: Sequence[PassagePlace], is_wanted: Callable[[str], object], *, limit: int
-    ) -> list[PassagePlace]:
-        """The first of some passages whose text, which may hold keys, fulfils a condition."""
-
-        def read() -> list[PassagePlace]:
-            lines: dict[str, list[str]] = {}
-            wanted = (place for place in places if is_wanted(self._text_of(place, lines)))
-            return list(islice(wanted, limit))
-
-        return await asyncio.to_thread(read)
-
-    def _text_of(self, place: PassagePlace, known: dict[str, list[str]]) -> str:
-        """The text of a passage; `known` gets the lines of its file."""
-        if place.path not in known:
-            content = read_content(self.tree.root, place.path)
-            known[place.path] = decode_text(content.body).split("\n") if content is not None else []
-        return "\n".join(known[place.path][place.start - 1 : place.end])
+    async def find_in(
+        self, places: Sequence[PassagePlace], find: Callable[[str], T | None], *, limit: int
+    ) -> list[tuple[PassagePlace, T]]:
+        """The first of some passages in whose text, which may hold keys, something is found, each with that."""
+        return await asyncio.to_thread(find_in_texts, self.tree.root, places, find, limit)
 
     async def files_with(self, text: str, query: str, *, limit: int) -> list[SearchedFile]:
         """The files with text that a query finds, best first."""
-        wanted = text.encode()
 
         def read() -> list[SearchedFile]:
             hits = self.text.search(query, limit=limit, symbols=False)
-            contents = (read_content(self.tree.root, hit.path) for hit in hits)
-            return [
-                SearchedFile(each.path, each.blob, decode_text(each.body).split("\n"))
-                for each in contents
-                if each is not None and wanted in each.body
-            ]
+            return find_files_with(self.tree.root, text, (hit.path for hit in hits))
 
         return await self._run(read)
 
@@ -435,14 +393,6 @@ def _named(sql: Sql, query: str, limit: int) -> Hits:
     exact = queries.find_named(sql, name, limit)
     longer = queries.find_prefixed(sql, name, limit) if len(exact) < limit else []
     return [*((row, EXACT) for row in exact), *((row, PREFIX) for row in longer)]
-
-
-def _excerpt(sql: Sql, place: PassagePlace, content: FileContent | None) -> Excerpt:
-    row = queries.find_place(sql, place.path, place.name) if place.kind in SYMBOL_KINDS else None
-    symbol = to_node(row) if row is not None else None
-    if content is None:
-        return Excerpt([], "", symbol)
-    return Excerpt(masked_lines(content.body).part(place.start, place.end), content.blob, symbol)
 
 
 def _scored(hits: Hits, kind: str | None, pattern: str | None = None) -> list[ScoredNode]:
