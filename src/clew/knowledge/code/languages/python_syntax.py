@@ -7,7 +7,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 
 import msgspec
 
@@ -45,10 +45,15 @@ def read_python(source: bytes) -> FileFacts | None:
         return None
 
 
-@cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a type of nodes that may have names."""
-    return tuple(name for name in kind._fields if name not in _BARE_FIELDS)
+class _FieldNames(dict[type[ast.AST], tuple[str, ...]]):
+    """The fields of each type of nodes that may have names."""
+
+    def __missing__(self, kind: type[ast.AST]) -> tuple[str, ...]:
+        found = self[kind] = tuple(name for name in kind._fields if name not in _BARE_FIELDS)
+        return found
+
+
+_fields = _FieldNames()
 
 
 class _PythonReader(FactBuilder):
@@ -140,7 +145,7 @@ class _PythonReader(FactBuilder):
         if reader is not None:
             reader(self, node)
             return
-        for name in _fields(kind):
+        for name in _fields[kind]:
             self._visit_field(getattr(node, name, None))
 
     def _visit_field(self, value: object) -> None:
