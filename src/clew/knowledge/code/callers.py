@@ -48,9 +48,9 @@ MAX_PLACES = 50
 """Unresolved calls that are listed."""
 MAX_OWNERS = 200
 LONGEST_ABBREVIATION = 4
-INITIAL, PART, HEAD, WHOLE, PLURAL, NEAR = 0.5, 1.0, 2.0, 1.0, 2.5, 0.25
-"""How strongly the receiver's name indicates an owner: by an initial, by a word of the owner's name, or by its last
-word; additional scores if it covers the whole name, if both are plural, and if the file imports the owner."""
+INITIAL, WORD, PLURAL, NEAR = 0.5, 1.0, 1.0, 0.25
+"""How strongly the receiver's name indicates an owner: by an initial, or by a word of the owner's name; additional
+scores if both are plural, and if the file imports the owner."""
 MIN_METHODS = 2
 """An implementation is certain if the interface has at least this many methods."""
 MAX_METHODS = 100
@@ -257,12 +257,10 @@ class _Owners:
             return INITIAL + near if is_initial and near and not self._is_common else 0.0
         if not any(_is_abbreviation_of(words[-1], part) for part in parts):
             return 0.0
-        score = HEAD if _is_abbreviation_of(words[-1], parts[-1]) else PART
-        is_whole = all(any(_is_abbreviation_of(word, part) for word in words) for part in parts)
-        if self._is_common and not is_whole:
+        if self._is_common and not all(any(_is_abbreviation_of(word, part) for word in words) for part in parts):
             return 0.0
         is_plural = _is_plural(receiver) and _is_plural(owner.qualname.rpartition(".")[0])
-        return score + near + WHOLE * is_whole + PLURAL * is_plural
+        return WORD + PLURAL * is_plural + near
 
 
 def _owner_words(row: SymbolRow) -> list[str]:
