@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from clew.lazy_pattern import lazy_pattern
+from clew.passphrases import ORDINARY, is_ordinary, is_phrase, mask_phrases
 
 if TYPE_CHECKING:
     import numpy as np
@@ -22,11 +23,6 @@ _KEY_BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
 _KEY_END = r"-{4,5} ?END"
 _NAME_STEMS = ("key", "secret", "token", "passw", "passphrase", "pwd", "authorization", "cookie", "bearer", "basic")
 """Every secret name and authentication scheme contains one of these."""
-_ORDINARY = (
-    r"(?:expired|invalid|valid|missing|required|denied|empty|unknown|null|none|nil|true|false|undefined|unset|set|wrong"
-    r"|refused|rejected|revoked|string|str|text|bytes|int|object|yes|no|ok|failed|found|error)"
-)
-"""Words that messages put after the name of a secret."""
 _TELLING = r"(?=[^\s\"'&,;]{0,200}(?:\d|[@#$%^*+=~_!](?=\w)))"
 """Looks ahead for a digit or a sign within a word: ordinary words have neither."""
 _SECRETS = (
@@ -42,7 +38,7 @@ _SECRETS = (
     lazy_pattern(
         # After a colon sentences go on too: a value that is telling, or a single word that ends the line.
         rf"(?im)((?<!/){_NAMES}[\"']?\s*:\s*)"
-        rf"(?:{_TELLING}[^\s\"'&,;]+|(?!{_ORDINARY}\b)[^\W\d_]{{2,}}(?=[.!]?\s*?$))"
+        rf"(?:{_TELLING}[^\s\"'&,;]+|(?!{ORDINARY}\b)[^\W\d_]{{2,}}(?=[.!]?\s*?$))"
     ),
 )
 _PASSWORD_IN_ADDRESS = lazy_pattern(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
@@ -144,25 +140,8 @@ _NO_VALUE = lazy_pattern(
 )
 _TYPES = lazy_pattern(r"(?i:u?int|uint|float|double|str|string|bytes|sha|md|base|utf|bool|[iuf])-?\d{1,3}")
 _SIGN_IN_WORD = lazy_pattern(r"[@#$%^*+=~!](?=\w)")
-_ORDINARY_VALUE = lazy_pattern(rf"(?i:passw.*|pass|secret|hidden|{_ORDINARY})")
-_PHRASE = lazy_pattern(r"[a-z\d-]+(?: [a-z\d-]+){2,11}")
-_SENTENCE = frozenset(
-    (
-        *("a", "an", "and", "are", "at", "be", "by", "can", "cannot", "do", "for", "from", "has", "have", "if", "in"),
-        *("is", "it", "least", "may", "must", "new", "no", "not", "of", "on", "or", "should", "that", "the", "this"),
-        *("to", "too", "use", "used", "was", "with", "you", "your", "characters", "enter", "field", "invalid"),
-        *("match", "password", "please", "required", "see", "wrong"),
-    )
-)
-"""Words of sentences and labels about passwords; a passphrase has none of them."""
-_PHRASE_LINE = lazy_pattern(
-    r"(?m)^([^\S\n]*(?:[-+][^\S\n]+)?(?:export[^\S\n]+|set[^\S\n]+|ENV[^\S\n]+)?[\w.-]{0,100}?"
-    r"(?:(?i:passw(?:or)?d|passphrase|passcode|pwd)(?:[_-]?\d{1,3})?[^\S\n]{0,5}[=:]|(?<=[_-])(?i:pass)=)[^\S\n]{0,5})"
-    r"([a-z\d][a-z\d-]*(?: [a-z\d][a-z\d-]*){1,11})(?=[^\S\n]*(?:#.*)?$)"
-)
-"""A line that sets a password to several words without quotes."""
 _PHRASE_WORDS = 4
-"""The least words of such a phrase in a document, where two or three are mostly a label. In messages two are enough."""
+"""The least words of a phrase without quotes in a document, where two or three are mostly a label."""
 _LINE_HEAD = lazy_pattern(r"\s*(?:[-+]\s+)?(?:export\s+|set\s+|ENV\s+)?[\"']?[\w.-]*\Z")
 _LINE_TAIL = lazy_pattern(r"\s*(?:#|\Z)")
 MAX_NAME = 200
@@ -317,7 +296,7 @@ def mask_message(text: str) -> str:
     if "=" in masked or ":" in masked:
         lower = masked.lower()
         if any(stem in lower for stem in _NAME_STEMS):
-            return _ASSIGNED.sub(rf"\g<1>{MASK}", _mask_phrases(masked, 2))
+            return _ASSIGNED.sub(rf"\g<1>{MASK}", mask_phrases(masked, MASK))
     return masked
 
 
@@ -387,21 +366,10 @@ def _mask_assignments(text: str, marks: set[str]) -> str:
             continue
         start, end = text.rfind("\n", done, at) + 1 or done, text.find("\n", at)
         end = end if end >= 0 else len(text)
-        line = _mask_phrases(text[start:end], _PHRASE_WORDS)
+        line = mask_phrases(text[start:end], MASK, least=_PHRASE_WORDS)
         parts += (text[done:start], _ASSIGNMENT.sub(_mask_value, line))
         done = end
     return "".join((*parts, text[done:])) if parts else text
-
-
-def _mask_phrases(text: str, least: int) -> str:
-    """Mask the passphrases of at least so many words that stand on lines of their own."""
-
-    def mask(found: re.Match[str]) -> str:
-        words = found[2].split()
-        is_label = not _SENTENCE.isdisjoint(words) or any(_ORDINARY_VALUE.fullmatch(each) for each in words)
-        return found[0] if is_label or len(words) < least else found[1] + MASK
-
-    return _PHRASE_LINE.sub(mask, text)
 
 
 def _mask_value(found: re.Match[str]) -> str:
@@ -416,15 +384,14 @@ def _mask_value(found: re.Match[str]) -> str:
 def _is_quoted_secret(found: re.Match[str], value: str) -> bool:
     """Whether a literal between quotes is the secret itself, and no label, message or name."""
     if any(each.isspace() for each in value):
-        is_phrase = found["password"] is not None and _PHRASE.fullmatch(value) is not None
-        return is_phrase and _SENTENCE.isdisjoint(value.split())
+        return found["password"] is not None and is_phrase(value)
     if found["token"] is not None and _is_single_word(found):
         return _is_random(value)
     if any(each.isdigit() for each in value) or _SIGN_IN_WORD.search(value):
         return _TYPES.fullmatch(value) is None
     is_password = (found["password"] or "pass").lower() != "pass"  # a pass by itself is often one of a compiler
     is_word = is_password and "=" in found["sign"] and ":" not in found["sign"]
-    return is_word and re.fullmatch(r"[a-z]{6,}", value) is not None and not _ORDINARY_VALUE.fullmatch(value)
+    return is_word and re.fullmatch(r"[a-z]{6,}", value) is not None and not is_ordinary(value)
 
 
 def _is_bare_secret(found: re.Match[str], value: str) -> bool:
@@ -440,7 +407,7 @@ def _is_bare_secret(found: re.Match[str], value: str) -> bool:
         return len(value) >= least and _has_letter_and_digit(value) and _TYPES.fullmatch(value) is None
     is_setting = is_whole_line and found["password"] is not None and found["sign"] == "="
     name = line[max(0, found.start("sign") - MAX_NAME) : found.start("sign")].split()[-1]
-    return bool(is_setting and name.isupper() and not _ORDINARY_VALUE.fullmatch(value))
+    return bool(is_setting and name.isupper() and not is_ordinary(value))
 
 
 def _is_single_word(found: re.Match[str]) -> bool:
@@ -461,7 +428,7 @@ def mask_secrets(text: str) -> str:
     """Mask everything that looks like a secret, by heuristics: for messages of other programs."""
     lower = text.lower()
     if any(stem in lower for stem in _NAME_STEMS):
-        text = _mask_phrases(text, 2)
+        text = mask_phrases(text, MASK)
         for secret in _SECRETS:
             text = secret.sub(rf"\g<1>{MASK}", text)
     if "@" in text and "://" in text:

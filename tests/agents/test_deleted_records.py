@@ -22,6 +22,7 @@ from tests.agents.whole_runs import CLERK, answer_of, hire
 from tests.handlers import until
 
 FOUND = "the number of the safe is 4711"
+DELETED_ANSWER = "I stopped: an answer of the model was deleted before the run ended."
 
 
 async def test_a_record_that_is_deleted_while_a_run_waits_enters_no_later_prompt(bank: Bank) -> None:
@@ -104,6 +105,28 @@ async def has_seen(run: Running, event_of: str) -> None:
     )
 
 
+@pytest.mark.parametrize("turn", [0, 1])
+async def test_a_run_stops_when_an_answer_of_its_model_is_deleted_while_a_tool_waits(bank: Bank, turn: int) -> None:
+    @tool()
+    async def look() -> str:
+        """Look somewhere."""
+        return FOUND
+
+    script = [
+        {"user": "pay", "call": {"look": {}}},
+        {"expect": FOUND, "call": {"pay": {"amount": 3}}},
+        {"expect": "paid 3", "say": "Done."},
+    ]
+    async with bank.asking(script, look) as (run, sent, question):
+        responses = await run.written(sent.run, run.flow.response)
+        answers = [each for each in responses if each.context["tool"] == run.flow.model_tool]
+        await run.trail.records.delete(answers[turn].id, by=run.me)
+        await answer(run, question, "once")
+        ended = answer_of(await run.rest_of(sent))
+    assert ended.status == "stopped"
+    assert ended.text.startswith(DELETED_ANSWER)
+
+
 @pytest.mark.parametrize("which", ["model", "tool"])
 async def test_a_response_that_is_deleted_before_its_agent_saw_it_does_not_stall_the_run(
     trail: Trail, clock: ManualClock, me: Principal, which: str, monkeypatch: pytest.MonkeyPatch
@@ -135,7 +158,7 @@ async def test_a_response_that_is_deleted_before_its_agent_saw_it_does_not_stall
         ended = answer_of(await run.rest_of(sent))
     if which == "model":
         assert ended.status == "stopped"
-        assert "the answer of the model was deleted before it was read" in ended.text
+        assert DELETED_ANSWER in ended.text
     else:
         assert (ended.status, ended.text) == ("done", "Done.")
         assert "text was deleted" in str(run.model.requests)

@@ -152,7 +152,7 @@ def _is_usage(error: Exception) -> bool:
 
 
 def _explain(error: Exception) -> str:
-    """What is wrong and what to do."""
+    """An error in words: the problem and the next step."""
     if isinstance(error, NotFound) and not error.hint:
         error.hint = _WHERE_LISTED.get(error.kind, "")
     if isinstance(error, ClewError):

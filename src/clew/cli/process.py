@@ -36,7 +36,8 @@ def run() -> int:
 def run_command() -> int:
     """Run the command of this process and return its exit code."""
     gc.set_threshold(YOUNG_OBJECTS)
-    sys.stderr = open_stderr()
+    if sys.platform != "win32":  # its console is no file
+        sys.stderr = open_stderr()
     if not _is_server():
         # numpy's threads wait in a busy loop, and one question has no matrix that is large enough to share
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -42,6 +42,7 @@ MAX_CALLS = 32
 """How many tools one answer of a model may call."""
 
 _AGAIN = "The next message of this session continues from here"
+_DELETED = Stop(why="error", detail="an answer of the model was deleted before the run ended", how_to_go_on=_AGAIN)
 
 ToolSpecs = Callable[[AgentDefinition], Awaitable[tuple[ToolSpec, ...]]]
 BudgetOf = Callable[[AgentDefinition, Breadcrumb], Awaitable[str | None]]
@@ -111,9 +112,7 @@ class AgentRunner:
         asked = state.find_unanswered(event.tags)
         if asked is None or state.is_ended:
             return ()
-        detail = "the answer of the model was deleted before it was read"
-        stopped = await self._stop(Stop(why="error", detail=detail, how_to_go_on=_AGAIN))
-        return [inherit(_with_run(draft, run), asked) for draft in stopped]
+        return [inherit(_with_run(draft, run), asked) for draft in await self._stop(_DELETED)]
 
     async def _step(self, trigger: Breadcrumb, gathered: Gathered, state: RunState) -> Sequence[Draft]:
         if trigger.schema_name == self._flow.cancel:
@@ -139,7 +138,8 @@ class AgentRunner:
             return await self._on_result(turn, state)
         parsed = read_response(response)
         if parsed.tool != self._flow.model_tool:
-            return ()
+            is_of_turn = any(tag.startswith(TURN_TAG) for tag in response.tags)
+            return await self._stop(_DELETED) if is_of_turn else ()
         if parsed.status != "success":
             return await self._stop(_model_failed(response, parsed))
         return await self._on_model(response, state)
@@ -177,8 +177,10 @@ class AgentRunner:
     async def _on_result(self, turn: ModelTurn, state: RunState) -> Sequence[Draft]:
         """Continue the run when a turn is complete: return the next model request, or stop at a loop or at the turn
         limit. Earlier results of a turn return nothing."""
-        if not turn.is_complete or turn is not state.turns[-1] or len(state.model_requests) != len(state.turns):
+        if not turn.is_complete or not state.is_newest(turn.answer):
             return ()
+        if len(state.model_requests) != len(state.turns):
+            return await self._stop(_DELETED)
         if loop := find_loop([turn_fingerprint(each) for each in state.turns]):
             return await self._stop(stop_for_loop(loop))
         most = self._agent.capabilities.max_turns or MAX_TURNS

@@ -54,6 +54,12 @@ class RunState(msgspec.Struct, frozen=True, kw_only=True):
         ids = ((each, read_request(each).request_id) for each in self.model_requests)
         return next((each for each, id in ids if REQUEST_TAG + id in tags and id not in self.responses), None)
 
+    def is_newest(self, answer: Breadcrumb) -> bool:
+        """Whether an answer is that to the last model request."""
+        last = self.last_request
+        found = self.responses.get(read_request(last).request_id) if last is not None else None
+        return found is not None and found.id == answer.id
+
     def is_awaited(self, response: Breadcrumb) -> bool:
         """Whether a response is the first one to a request of the agent."""
         found = self.responses.get(read_response(response).request_id)
