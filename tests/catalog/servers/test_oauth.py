@@ -263,7 +263,7 @@ async def test_a_server_that_wants_no_login_is_told(meaning: Trail, me: Principa
     config = McpServerConfig(
         id="open", transport="http", url=sdk_url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE
     )
-    with pytest.raises(ServerError, match=r'^open: did not ask for a login. Take "auth" out'):
+    with pytest.raises(ServerError, match=r'^open: did not ask for a login. Remove "auth" from'):
         await log_in(config, TrailVault(meaning, me), agree, seconds=PATIENCE)
 
 
@@ -370,7 +370,7 @@ async def test_logging_out_and_removing_a_server_forget_the_login(
         ({"type": "oauth", "client_secret": "hush"}, r"auth\.client_secret is written out"),
         ({"type": "oauth", "grant": "magic"}, r"auth\.grant 'magic' is unknown.*authorization_code"),
         ({"type": "oauth", "scopes": "a b"}, r"scopes: must be a list, not text"),
-        ({"type": "oauth", "redirect_port": 70_000}, "must be a port"),
+        ({"type": "oauth", "redirect_port": 70_000}, "must be from 0 to 65535"),
         ({"type": "oauth", "client_metadata_url": "http://x/y"}, "must begin with https://"),
         ({"type": "oauth", "issuer": "x"}, r"auth\.issuer must begin with"),
         ({"type": "oauth", "grant": "client_credentials"}, r"needs auth\.client_id"),

@@ -48,7 +48,7 @@ class ConsentSnapshots:
         self._folder = trust.path.with_name(f"{trust.path.name}.texts")
 
     def keep(self, wish: Wish, files: Files) -> None:
-        """Remember what the user agreed to. Raises ReadOnly."""
+        """Store the texts that the user agreed to. Raises ReadOnly."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._place(wish), msgspec.json.encode(_SnapshotRecord(wish.digest, dict(files))), 0o600)

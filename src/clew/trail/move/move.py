@@ -166,8 +166,8 @@ class _Mover:
         self.copied = 0
 
     async def copy(self) -> None:
-        """Copy what the target lacks. If the target holds part of an earlier state of the source, it is cleared
-        first."""
+        """Copy the rows that the target lacks. If the target holds part of an earlier state of the source, it is
+        cleared first."""
         begin = MoveProgress(
             trail_id=await asyncio.to_thread(self._source.trail_id),
             head=await asyncio.to_thread(self._source.head),
