@@ -39,11 +39,10 @@ Relation = Literal["same", "supersedes", "superseded", "contradicts", "unrelated
 
 
 class BeliefFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement: a subject has a value for an attribute, under a condition (a platform, an extra; empty: always).
-
-    `holds=False` denies it; `many` allows several values at once. `valid_to` is exclusive, and both times may be open.
-    `source` names the series of documents that states it, `version` which of them, `cite` the exact place. `supersedes`
-    holds ids of beliefs that it expressly replaces.
+    """A statement: a subject has a value for an attribute, under a condition such as a platform or an extra (empty
+    means always). `holds=False` denies it. `many` allows several values at once. `valid_to` is exclusive, and both
+    times may be open. `source` names the series of documents that states it, `version` the document, `cite` the exact
+    place. `supersedes` has the ids of beliefs that it expressly replaces.
     """
 
     subject: str
