@@ -109,8 +109,8 @@ def _check_moment(field: str, moment: datetime | None) -> None:
 
 
 def relate(one: Belief, other: Belief) -> Relation:
-    """The relation of the first to the second: `supersedes` means that it retires the other, `superseded` the
-    reverse."""
+    """The relation of the first belief to the second. `supersedes` means that the first retires the second,
+    `superseded` the reverse."""
     a, b = one.fact, other.fact
     if a.topic != b.topic:
         return "unrelated"
@@ -220,7 +220,7 @@ class BeliefLedger:
         Questions about earlier recorded times still find it. Raises NotFound, InvalidInput without a reason.
         """
         if not why.strip():
-            raise InvalidInput("why", "is empty", hint="Say why it is not right")
+            raise InvalidInput("why", "is empty", hint="Give the reason why it is wrong")
         found = await self._get(id)
         draft = Draft(
             title=f"Retracted: {found.title}"[:200],
