@@ -122,7 +122,7 @@ class Principal(msgspec.Struct, frozen=True, kw_only=True):
 
     def require_scopes(self, scopes: Iterable[str]) -> None:
         """Raise AccessDenied if a record would get a scope that the caller does not hold, because the record would be
-        hidden from its writer. Curators may do this, because they manage what others see."""
+        hidden from its writer. Curators may do this, because they manage the access of others."""
         lacking = sorted(set(scopes) - self.scopes)
         if lacking and not self.may("administer"):
             raise AccessDenied(f"put scopes on a breadcrumb that it does not hold: {', '.join(lacking)}", ["curator"])

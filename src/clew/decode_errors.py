@@ -1,4 +1,4 @@
-"""Rewrites decoder errors in plain words: which value is wrong, why, and what is allowed. All interfaces, the
+"""Rewrites decoder errors in plain words: which value is wrong, why, and which values are allowed. All interfaces, the
 configuration and the tools use these messages.
 """
 
@@ -80,8 +80,8 @@ def in_plain_words(error: msgspec.ValidationError, kind: Any, whole: str, *, cal
 def config_in_plain_words(
     error: msgspec.ValidationError, kind: Any, place: str, *, called: str = "setting"
 ) -> ConfigError:
-    """Like `in_plain_words`, for a part of the settings: a ConfigError with the place, the setting, and what is
-    allowed."""
+    """Like `in_plain_words`, for a part of the settings: a ConfigError with the place, the setting, and the allowed
+    values."""
     wrong = in_plain_words(error, kind, "", called=called)
     told = ConfigError(f"{place}: {wrong.message.removeprefix(': ')}")
     told.hint = wrong.hint

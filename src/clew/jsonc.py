@@ -32,7 +32,7 @@ def plain_json(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """One member of an object: its name, where it begins, and where its value begins and ends."""
+    """One member of an object: its name, its start, and the start and the end of its value."""
 
     name: str
     at: int

@@ -44,7 +44,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not os.path.isabs(self.folder):
-            raise InvalidInput("folder", "of a wish must be a whole path")
+            raise InvalidInput("folder", "of a wish must be an absolute path")
         if not _KIND.fullmatch(self.kind) or not self.name.strip() or not self.name.isprintable():
             raise InvalidInput("wish", "needs a kind, which is a short word, and a name that can be printed")
         if not _DIGEST.fullmatch(self.digest):
@@ -144,7 +144,7 @@ class Trust:
         return len(before) - len(kept)
 
     def grants(self, folder: str | Path | None = None) -> list[Grant]:
-        """All grants, or those of a folder, in the order of folder, kind and name. Raises ConfigError."""
+        """Return all grants, or the grants of one folder, in the order of folder, kind and name. Raises ConfigError."""
         place = None if folder is None else real_folder(folder)
         found = [each for each in self._read() if place is None or each.folder == place]
         return sorted(found, key=lambda each: (each.folder, each.kind, each.name))

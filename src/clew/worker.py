@@ -20,8 +20,8 @@ log = logging.getLogger(__name__)
 
 
 class WorkerProcess:
-    """Works on the trail of an app for some roles, while `working` is open. `tags` name what only this process can do,
-    such as `place:shop` for the files of a checkout."""
+    """Works on the trail of an app for some roles, while `working` is open. `tags` name abilities of this process
+    alone, such as `place:shop` for the files of a checkout."""
 
     def __init__(self, app: App, roles: frozenset[str], tags: Sequence[str] = ()) -> None:
         from clew.agents.workers.worker_records import WorkerRecords  # for processes that work

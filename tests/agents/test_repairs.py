@@ -206,7 +206,7 @@ async def test_a_repair_that_comes_too_late_is_empty_or_changes_nothing_is_refus
             await shop.healing.apply_fix(error.id, code, "why", by=shop.by)
     unwanted = await shop.fail(tool)
     for id in (unwanted.id, tool.id):
-        with pytest.raises(InvalidInput, match="no error that waits"):
+        with pytest.raises(InvalidInput, match="not an error that waits"):
             await shop.healing.apply_fix(id, "return 1", "why", by=shop.by)
     with pytest.raises(InvalidInput, match="there is no"):
         await shop.healing.apply_fix(shop.clock.new_id(), "return 1", "why", by=shop.by)

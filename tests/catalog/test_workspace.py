@@ -138,7 +138,7 @@ async def test_two_domains_of_one_name_are_refused(
         ("kind = 'local'", "root: is missing. It must be text"),
         ("kind = 'local'\nroot = '.'\nrout = 1", "there is no option 'rout'. Did you mean root?"),
         ("kind = 'local'\nroot = 5", "root"),
-        ('kind = "local"\nroot = "a\\u0000b"', "root: no folder can be named so"),
+        ('kind = "local"\nroot = "a\\u0000b"', "root: not a valid name of a folder"),
         ("kind = 'github'\nrepo = 'nonsense'\nitems = 'prs'", "repo"),
         ("kind = 'local'\nroot = '.'\ndomain = 'Not A Name'", "must be lower-case letters"),
     ],
@@ -388,7 +388,7 @@ async def test_what_is_agreed_to_and_cannot_be_loaded_is_told_while_others_work(
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("import no_such_thing_x", "Install what has no_such_thing_x"),
+        ("import no_such_thing_x", "Install the package with no_such_thing_x"),
         ("this is no python", "SyntaxError"),
         ("raise SystemExit(3)", "SystemExit: 3"),
         ("raise ValueError('one\\ntwo')", "ValueError: one two"),

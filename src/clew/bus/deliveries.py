@@ -1,4 +1,4 @@
-"""Deliveries whose waiting claims are woken by the commits of other processes, and whose outputs are announced."""
+"""The `Deliveries` of a trail with a bus: commits of other processes wake waiting claims, and outputs are announced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log whose readers are woken by the commits of other processes."""
+"""The `Log` of a trail with a bus: commits of other processes wake its readers."""
 
 from __future__ import annotations
 

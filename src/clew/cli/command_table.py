@@ -1,4 +1,4 @@
-"""The table of commands: what `clew --help` lists, and where each command lives."""
+"""The table of commands: their place in `clew --help`, and the function of each."""
 
 from __future__ import annotations
 

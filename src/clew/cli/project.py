@@ -1,4 +1,4 @@
-"""The folder `.clew`: what `clew up` puts there for people and for git."""
+"""The folder `.clew`: the files that `clew up` writes there for people and for git."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from clew.errors import ReadOnly
 from clew.files import create_file, inside, read_file, refuse_link, replace_file
 
 IGNORED = (*(f"/{name}" for name in MACHINE_ONLY), "/*.lock", f"/{SCHEMA}")
-_IGNORE_HEAD = "# Files of this machine only: the trail, data derived from the files, keys and credentials."
+_IGNORE_HEAD = "# What belongs to this machine only: the trail, what is derived from the files, keys and credentials."
 IGNORE = "\n".join((_IGNORE_HEAD, *IGNORED, ""))
 _MAX_IGNORE = 100_000
 
@@ -26,8 +26,13 @@ _HEAD = f"""\
 """
 
 _SOURCES = """
-# Where further documents come from, one table each; docs/guides/sources.md describes them. For example, with a token
-# that `clew secret put github` keeps: [sources.pulls] kind="github" repo="owner/name" items="prs" token="github"
+# Where further documents come from, one table each; docs/guides/sources.md tells more. For example, with a token that
+# `clew secret put github` keeps:
+#   [sources.pulls]
+#   kind="github"
+#   repo="owner/name"
+#   items="prs"
+#   token="github"
 """
 
 _PROVIDERS = """
@@ -113,7 +118,7 @@ def describe_folder(folder: Path) -> str:
 
 
 def project_root(config: Config) -> Path:
-    """The folder whose files the commands answer about."""
+    """The folder of the files that commands search."""
     return config.folder.absolute().parent
 
 

@@ -1,4 +1,4 @@
-"""Checks of single settings and tables. A problem is an `InvalidSetting`; the reader adds where the value came from."""
+"""Checks of single settings and tables. A problem is an `InvalidSetting`; the reader adds the origin of the value."""
 
 from __future__ import annotations
 

@@ -83,8 +83,7 @@ def read_config(
     """The configuration of a folder, with environment and flags on top.
 
     The default folder is CLEW_FOLDER, or else the result of `find_folder` from the working folder. A variable names a
-    setting with `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError naming the setting and where it came
-    from.
+    setting with `_` for `.`: CLEW_SERVER_PORT is `server.port`. Raises ConfigError with the setting and its origin.
     """
     found = read_settings(folder, environ, flags)
     if found.problems:

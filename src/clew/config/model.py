@@ -131,8 +131,8 @@ class AdaptersConfig(_Section, frozen=True, kw_only=True):
 
 
 class ScriptsConfig(_Section, frozen=True, kw_only=True):
-    """Promoted scripts of Python programs that call `open_scripts`: where they are stored, and for how long. No command
-    of Clew uses them."""
+    """Promoted scripts of Python programs that call `open_scripts`: their file, and the time for which they are kept.
+    No command of Clew uses them."""
 
     persistence: str = "file"
     path: str = f"{FOLDER}/scripts.json"
@@ -140,7 +140,7 @@ class ScriptsConfig(_Section, frozen=True, kw_only=True):
 
 
 class SourceConfig(msgspec.Struct, frozen=True, kw_only=True):
-    """One table `[sources.NAME]`: where documents come from, and in which domain they are found. Keys that are not
+    """One table `[sources.NAME]`: a source of documents, and the domain in which they are found. Keys that are not
     settings are options of the source's kind."""
 
     kind: str

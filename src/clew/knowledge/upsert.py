@@ -46,10 +46,10 @@ async def put_keyed(
 async def change_record(
     trail: Trail, id: str, change: Callable[[Breadcrumb], Change | None], *, by: Principal
 ) -> Breadcrumb:
-    """Change a record; `change` may return None to leave it.
+    """Change a record. If `change` returns None, the record stays as it is.
 
-    Concurrent writers lose nothing: each change applies to the latest version. Raises as `get` and `update`; Conflict
-    only after many retries.
+    Concurrent writers lose nothing: each change applies to the latest version. Raises the errors of `get` and `update`,
+    Conflict only after many retries.
     """
     for tries_left in reversed(range(_RETRIES)):
         present = await trail.records.get(id, by=by)

@@ -147,7 +147,7 @@ class Skills:
         """Build the manifest of a folder. Raises the first problem.
 
         A folder with `agents/`, `skills/`, `toolsets/` or `tools/` and without `.clew` is a folder of definitions. Any
-        other folder is a project, where definitions of other programs count too. This does not ask the user for
+        other folder is a project, in which definitions of other programs count too. This does not ask the user for
         consent: use `withhold` for skills that may not load.
         """
         check_path("root", root)

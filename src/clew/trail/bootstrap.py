@@ -1,6 +1,6 @@
 """Setting up a trail: the pieces in `bootstrap_data` (schema definitions, TTL policies) as breadcrumbs.
 
-Running it again brings back what is missing, updates pieces to a new release unless the owner has edited them,
+Running it again restores missing pieces, updates pieces to a new release unless the owner has edited them,
 and leaves the rest alone. A `system.bootstrap.v1` marker remembers the digest of each piece as it was set up.
 """
 

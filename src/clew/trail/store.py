@@ -47,7 +47,7 @@ class Records(Protocol):
     async def create(self, draft: Draft, *, by: Principal) -> Breadcrumb:
         """Write version 1, its tags, vector and event, or nothing. Durable when it returns.
 
-        The same idempotency key by the same owner returns what the first call wrote.
+        The same idempotency key by the same owner returns the record of the first call.
         Raises InvalidInput, SchemaViolation, AccessDenied, AlreadyExists (an id that is taken).
         """
         ...
@@ -313,7 +313,7 @@ class Purged(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TrailStats(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of what the caller may see."""
+    """Counts of the records that the caller may see."""
 
     breadcrumbs: int
     events: int

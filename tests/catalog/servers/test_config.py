@@ -106,7 +106,7 @@ def test_a_mistake_is_named_with_its_server(tmp_path: Path, entry: Any, said: st
 
 
 def test_a_token_that_is_written_out_is_refused_without_showing_it(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"auth\.token is written out") as error:
+    with pytest.raises(ConfigError, match=r"auth\.token has the value itself") as error:
         read_servers(put(tmp_path, {"web": {"url": "http://x", "auth": {"token": "hush-hush"}}}))
     assert "hush" not in str(error.value)
 

@@ -108,7 +108,7 @@ async def test_no_token_goes_to_a_server_that_needs_none() -> None:
     ("mode", "said"),
     [
         ("huge", "sent a message of over 8,000,000 bytes"),
-        ("packed", "sent a compressed answer, but asked for was an uncompressed one"),
+        ("packed", "sent a compressed answer, but an uncompressed one was requested"),
         ("fails", "answered with HTTP status 500"),
         ("page", "refused tools/call"),
     ],

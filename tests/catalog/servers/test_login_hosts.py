@@ -99,7 +99,10 @@ async def test_what_was_checked_is_what_is_contacted(listening: Listening) -> No
     with pytest.raises(httpx2.ConnectError):
         await ask(PUBLIC, url, faults)
     assert listening.asked == []
-    assert faults.take_note()[0] == "leads the login astray: login.example is at 127.0.0.1, a loopback address"
+    assert (
+        faults.take_note()[0]
+        == "redirects the login to a refused address: login.example is at 127.0.0.1, a loopback address"
+    )
     assert await ask("127.0.0.1", url, faults) == "ok"  # no such name is known but to the table
     assert f"host: login.example:{listening.port}".encode() in listening.asked[0].lower()
     with pytest.raises(httpx2.ConnectError, match=r"unknown\.example has no address"):

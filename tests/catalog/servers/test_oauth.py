@@ -143,7 +143,7 @@ async def test_a_revoked_login_is_told_with_the_command_and_a_new_one_works_at_o
     with pytest.raises(ServerError, match=r"^notes: the login has ended.*Run `clew mcp login notes`$"):
         await called(connection)
     late = connect(logged_in, meaning, me)
-    with pytest.raises(ServerError, match=r"^notes: wants a login.*Run `clew mcp login notes`$"):
+    with pytest.raises(ServerError, match=r"^notes: needs a login.*Run `clew mcp login notes`$"):
         await called(late)
     await log_in(logged_in, TrailVault(meaning, me), agree, seconds=PATIENCE)
     assert [await called(connection), await called(late)] == ["worked"] * 2
@@ -201,7 +201,7 @@ async def test_a_login_goes_to_no_other_address(
 ) -> None:
     moved = msgspec.structs.replace(logged_in, url=f"{authority.base}/other/mcp")
     connection = connect(moved, meaning, me)
-    with pytest.raises(ServerError, match="wants a login"):
+    with pytest.raises(ServerError, match="needs a login"):
         await called(connection)
     await connection.close()
 
@@ -263,7 +263,7 @@ async def test_a_server_that_wants_no_login_is_told(meaning: Trail, me: Principa
     config = McpServerConfig(
         id="open", transport="http", url=sdk_url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE
     )
-    with pytest.raises(ServerError, match=r'^open: did not ask for a login. Take "auth" out'):
+    with pytest.raises(ServerError, match=r'^open: did not ask for a login. Remove "auth" from'):
         await log_in(config, TrailVault(meaning, me), agree, seconds=PATIENCE)
 
 
@@ -367,10 +367,10 @@ async def test_logging_out_and_removing_a_server_forget_the_login(
 @pytest.mark.parametrize(
     ("auth", "said"),
     [
-        ({"type": "oauth", "client_secret": "hush"}, r"auth\.client_secret is written out"),
+        ({"type": "oauth", "client_secret": "hush"}, r"auth\.client_secret has the value itself"),
         ({"type": "oauth", "grant": "magic"}, r"auth\.grant 'magic' is unknown.*authorization_code"),
         ({"type": "oauth", "scopes": "a b"}, r"scopes: must be a list, not text"),
-        ({"type": "oauth", "redirect_port": 70_000}, "must be a port"),
+        ({"type": "oauth", "redirect_port": 70_000}, "must be from 0 to 65535"),
         ({"type": "oauth", "client_metadata_url": "http://x/y"}, "must begin with https://"),
         ({"type": "oauth", "issuer": "x"}, r"auth\.issuer must begin with"),
         ({"type": "oauth", "grant": "client_credentials"}, r"needs auth\.client_id"),

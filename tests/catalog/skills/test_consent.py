@@ -275,7 +275,7 @@ async def test_only_bytes_that_were_agreed_to_are_given_whenever_they_are_swappe
     agreed = file.read_text()
     for _ in range(2):
         file.write_text("EVIL")
-        with pytest.raises(ValidationError, match="no part of skill refunding as the user agreed"):
+        with pytest.raises(ValidationError, match="not part of skill refunding as the user agreed"):
             references.read(skill, reference)
         file.write_text(agreed)
         assert references.read(skill, reference) == agreed

@@ -113,7 +113,7 @@ def test_quick_questions_are_not_asked_again_where_git_does_not_answer(
     assert find_head(root) is None
     del started[:]
     assert find_head(root) is None
-    with pytest.raises(SourceError, match="did not answer lately"):
+    with pytest.raises(SourceError, match="did not answer recently"):
         list(stream_git(root, ["log"]))
     assert not started
 

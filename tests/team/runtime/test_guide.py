@@ -198,7 +198,7 @@ async def test_the_same_key_sends_a_message_once(desk: Desk) -> None:
 async def test_the_user_of_another_session_is_refused(desk: Desk) -> None:
     session = await desk.new()
     other = msgspec.structs.replace(desk.me, agent_id="bob", roles=frozenset({"emitter", "subscriber"}))
-    with pytest.raises(ClewError, match="another began"):
+    with pytest.raises(ClewError, match="another user began"):
         await desk.guide.send(desk.message(session_id=session.id), by=other)
 
 

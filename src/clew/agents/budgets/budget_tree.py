@@ -83,9 +83,9 @@ class Budgets:
     async def reserve(
         self, name: str, key: str, amount: Amount, *, by: Principal, least: Amount | None = None
     ) -> Reservation:
-        """Reserve `amount` for a call. If less is left, but at least `least`, reserve what is left;
-        `Reservation.amount` is the reserved amount. If `key` already has a reservation, return that reservation. Raises
-        BudgetExceeded, and then reserves nothing."""
+        """Reserve `amount` for a call. If less is left, but at least `least`, reserve the rest. `Reservation.amount` is
+        the reserved amount. If `key` already has a reservation, return that reservation. Raises BudgetExceeded, and
+        then reserves nothing."""
         changed = await self._change(name, lambda budget: self._with_reservation(budget, key, amount, least), by)
         return Reservation(budget=name, key=key, amount=changed.reserved[key])
 

@@ -80,7 +80,7 @@ class Agent(Protocol):
         ...
 
     async def sessions(self, *, limit: int) -> Sequence[SessionInfo]:
-        """The newest sessions first."""
+        """The sessions, the newest first."""
         ...
 
     async def turns(self, session: str, *, limit: int) -> Sequence[SessionTurn]:

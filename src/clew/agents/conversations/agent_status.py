@@ -33,8 +33,8 @@ NO_FAULTS = ("validation", "permission", "budget")
 class AgentStatus(msgspec.Struct, frozen=True, kw_only=True):
     """One agent. Latencies are in seconds. They, `error_rate` and `circuit` are computed from its newest model calls.
     `last_seen` is the last time when one of its workers asked for events. If that is too long ago, the agent is not
-    healthy. `waiting` counts the events that it has not handled, `dead` the events that it gave up on. `left` is what
-    is left of its newest budget. `problem` says why it cannot work. `mode` says whether a member of the team talks with
+    healthy. `waiting` counts the events that it has not handled, `dead` the events that it gave up on. `left` is the
+    rest of its newest budget. `problem` says why it cannot work. `mode` says whether a member of the team talks with
     the user. The `origin` of an agent that comes with Clew is `built-in`."""
 
     agent_id: str

@@ -1,7 +1,7 @@
 """Questions for permission: the request of each question, and the answer that counts.
 
 A question names the record of its request with version and digest. Doors show that record, and only that record,
-unchanged, is run. So the user sees exactly what will be done.
+unchanged, is run. So the user sees the exact call that will run.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ def _known_domain_wish(name: str, project: Path) -> Wish | None:
 
 
 def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = None) -> list[Wish]:
-    """Grant consent to the servers that the user has just named. Returns what was granted. Raises ConfigError,
+    """Grant consent to the servers that the user has just named. Returns the granted wishes. Raises ConfigError,
     ReadOnly."""
     wishes = [each for each in workspace_wishes(config) if each.kind == SERVER and each.name in ids]
     (trust or Trust.open()).grant(wishes)
@@ -134,7 +134,7 @@ def trust_servers(config: Config, ids: Collection[str], trust: Trust | None = No
 
 def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | None = None) -> list[Wish]:
     """Grant consent to the skills that the user has just chosen, only if a skill's file has the given digest. Skills
-    that use toolsets of the folder are left to `clew trust`. Returns what was granted. Raises ConfigError, ReadOnly.
+    that use toolsets of the folder are left to `clew trust`. Returns the granted wishes. Raises ConfigError, ReadOnly.
     """
     source = find_definition_root(config)
     manifest = source.read().manifest
@@ -150,8 +150,8 @@ def trust_skills(config: Config, digests: Mapping[Path, str], trust: Trust | Non
 
 
 def server_wish(server: McpServerConfig, project: Path) -> Wish:
-    """The wish of a server. It covers every key of the server's entry that affects what is started, contacted, sent or
-    shown, and the project's scripts that the command names."""
+    """The wish of a server. It covers every key of the server's entry that affects the program, its address, its
+    requests or the shown text, and the project's scripts that the command names."""
     entry = {key: value for key, value in written(server).items() if key not in _HARMLESS}
     if server.transport == "stdio":
         entry["cwd"] = real_folder(project / server.cwd)

@@ -48,12 +48,14 @@ class ConsentSnapshots:
         self._folder = trust.path.with_name(f"{trust.path.name}.texts")
 
     def keep(self, wish: Wish, files: Files) -> None:
-        """Remember what the user agreed to. Raises ReadOnly."""
+        """Store the texts that the user agreed to. Raises ReadOnly."""
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             replace_file(self._place(wish), msgspec.json.encode(_SnapshotRecord(wish.digest, dict(files))), 0o600)
         except OSError as error:
-            raise ReadOnly(f"what you agreed to cannot be kept in {self._folder}: {error.strerror}") from None
+            raise ReadOnly(
+                f"the texts that you agreed to cannot be stored in {self._folder}: {error.strerror}"
+            ) from None
 
     def find(self, wish: Wish, digest: str) -> Files | None:
         """The files that the user agreed to under the name of this wish; None unless a snapshot with this digest is

@@ -19,7 +19,7 @@ HOOKS = "mcp.hooks"
 
 class PendingConsent:
     """Servers, domains and sources of one folder, as its settings name them. `without_hooks` is the reason why the
-    server hooks are not active. No server is used without them, since hooks may filter what is sent."""
+    server hooks are not active. No server is used without them, since hooks may filter requests."""
 
     def __init__(self, consent: FolderConsent | None = None, without_hooks: str = "") -> None:
         self.consent = consent or FolderConsent(Path.cwd())

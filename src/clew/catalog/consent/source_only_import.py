@@ -51,6 +51,6 @@ _finder = _SourceFinder()
 
 
 def run_from_source(module: str, folder: Path) -> None:
-    """Have Python run the files of a module's package that lie in a folder from their source, from now on. What it has
-    imported already stays."""
+    """Have Python run the files of a module's package that lie in a folder from their source, from now on. Modules that
+    it has imported already stay."""
     _finder.note(module.partition(".")[0], folder)

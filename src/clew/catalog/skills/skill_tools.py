@@ -43,8 +43,8 @@ class SkillTools:
         self._search = search
 
     async def find(self, need: str, limit: int, by: Principal, handle: str) -> GuidedContent:
-        """The skills that fit a need, the best first, and how each is loaded; says so where none is close, and names
-        those that are nearly so."""
+        """The skills that fit a need, the best first, and how each is loaded. If none is close, says so and names the
+        nearest ones."""
         terms = self.loaded.terms(by)
         names = loadable_skills(terms)
         found = [each.skill for each in await self._search.find_skills(need, names, limit, by=by)]

@@ -103,7 +103,7 @@ class SourceClient:
         if response.headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
             raise SourceError(
                 self._source,
-                f"{shown_path(target.path)} sent a compressed answer, but asked for was an uncompressed one",
+                f"{shown_path(target.path)} sent a compressed answer, but an uncompressed one was requested",
             )
         body = bytearray()
         async for chunk in response.aiter_raw():

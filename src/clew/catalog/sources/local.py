@@ -1,6 +1,6 @@
-"""Files of a folder, without what git ignores. Every listing reads the folder again. Links are never followed; their
-targets are read at their own path if they are in the folder. This holds even if the folder changes at the same time,
-because paths are opened from the root, folder by folder.
+"""Files of a folder, without files that git ignores. Every listing reads the folder again. Links are never followed;
+their targets are read at their own path if they are in the folder. This holds even if the folder changes at the same
+time, because paths are opened from the root, folder by folder.
 """
 
 from __future__ import annotations

@@ -193,7 +193,7 @@ def _import_psycopg(source: str) -> Any:
 
 
 def _tables(columns: Iterable[ColumnRow]) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Ids and bodies, from columns that stand together by table."""
+    """The id and the body of each table, from columns that are grouped by table."""
     for (schema, name), group in groupby(columns, key=lambda column: (column.schema, column.table)):
         rows = list(group)
         yield (

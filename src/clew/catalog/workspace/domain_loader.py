@@ -80,7 +80,7 @@ def _way_out(cause: BaseException | None, module: str, project: Path | None) -> 
     """The next step for the user when a domain cannot be loaded."""
     first = module.partition(".")[0]
     if not isinstance(cause, ModuleNotFoundError) or not cause.name:
-        return "Correct it, or take it out of catalog.domains"
+        return "Correct it, or remove it from catalog.domains"
     if cause.name != first:
         return f"Install the package with {plain(cause.name, 100)} in Clew's environment"
     places = (project, project / "src") if project is not None else ()

@@ -267,7 +267,7 @@ class Workspace:
         return [build_domain(server, self.servers.entries(server.id), self.servers)]
 
     def domains(self, *, by: Principal) -> list[DomainInfo]:
-        """The domains that the caller may see. A curator of the owner also sees what waits for consent."""
+        """The domains that the caller may see. A curator of the owner also sees domains that wait for consent."""
         is_keeper = by.owner_id == self._owner.owner_id and by.may("administer")
         return [*self.catalog.domains(by=by), *(self.waiting.listed() if is_keeper else ())]
 
@@ -313,8 +313,8 @@ async def open_workspace(
     refusal: str = "",
     goes_first: Callable[[], Awaitable[None]] | None = None,
 ) -> Workspace:
-    """The workspace of a configuration. No source is read yet, and no foreign server started. What the user has not
-    agreed to is left out. Raises ConfigError."""
+    """The workspace of a configuration. No source is read yet, and no foreign server started. Parts without the user's
+    consent are left out. Raises ConfigError."""
     project = project_of(config)
     consent = FolderConsent(project, trust)
     hooks, without_hooks = _open_hooks(config, consent)

@@ -1,6 +1,6 @@
 """The output of a chat: streamed text, tool calls, and one JSON object for each step.
 
-What the agent says goes to standard output, all else to standard error.
+The agent's text goes to standard output, everything else to standard error.
 """
 
 from __future__ import annotations

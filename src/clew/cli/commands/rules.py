@@ -68,7 +68,7 @@ async def for_(
 async def ls(*, json: Json = False, here: Here = HERE) -> None:
     """List the rule files of the project.
 
-    Each with what it holds for and about how many tokens it takes: AGENTS.md, CLAUDE.md, GEMINI.md, and the files that
+    Each comes with its scope and about how many tokens it takes: AGENTS.md, CLAUDE.md, GEMINI.md, and the files that
     they import. A file that is reached by several ways is listed once.
 
         clew rules ls

@@ -1,4 +1,4 @@
-"""`clew trust`: shows a person what the files of a folder would run or tell agents, and asks for consent."""
+"""`clew trust`: shows the programs and instructions in the files of a folder, and asks the user for consent."""
 
 from __future__ import annotations
 

@@ -46,9 +46,9 @@ async def import_(
 
     Reads the settings that Claude, Cursor, VS Code, Zed, Gemini, Codex and goose keep for you, and those in this folder
     (.mcp.json and its like). Somebody else may have written the latter, so what they would run is shown and you are
-    asked, unless you name the file or say --yes. What is found is written to mcp.json in the folder of the trail; what
-    looks like a secret stays where it is, and is named by a variable. Ends with 1 when a file that you name cannot be
-    read, though others were, or a server cannot be looked at.
+    asked, unless you name the file or say --yes. The servers found are written to mcp.json in the folder of the trail;
+    what looks like a secret stays where it is, and is named by a variable. Ends with 1 when a file that you name cannot
+    be read, though others were, or a server cannot be looked at.
 
         clew mcp import --dry-run
         clew mcp import .mcp.json

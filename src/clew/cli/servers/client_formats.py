@@ -104,7 +104,7 @@ class TomlSettings:
         known = _read_toml(text)
         present = known.setdefault(self.key, {})
         if not isinstance(present, dict) or not isinstance(present.get(name, {}), dict):
-            raise ConfigError(f"its {self.key} are not tables: add the entry by hand")
+            raise ConfigError(f"its key {self.key} is not a table: add the entry by hand")
         own = {key: value for key, value in present.get(name, {}).items() if key not in entry}
         plain = {key: value for key, value in own.items() if not isinstance(value, dict)}
         if not all(isinstance(value, str | bool | int | float | list) for value in plain.values()):
@@ -150,7 +150,7 @@ class YamlSettings:
         fresh, known = goose_entry(name, launch), _read_yaml(text)
         present = known.get(self.key) or {}
         if not isinstance(present, dict):
-            raise ConfigError(f"its {self.key} are not a mapping: add the entry by hand")
+            raise ConfigError(f"its key {self.key} is not a mapping: add the entry by hand")
         own = present.get(name)
         entry = {**fresh, **own, "cmd": fresh["cmd"], "args": fresh["args"]} if isinstance(own, dict) else fresh
         if present.get(name) == entry:

@@ -27,9 +27,9 @@ def serve(*, here: Here = HERE) -> None:
     """Serve MCP on standard input and output.
 
     For a coding agent that starts it; `clew connect` writes the agent's settings. Offers two tools, ask and get, over
-    everything that the folder reaches. Without --folder it is the folder that the agent works in, where the agent names
-    one (MCP roots), else the current one. Local files are read while it already answers. For several agents, or for
-    REST, `clew up` serves the same over HTTP.
+    everything that the folder reaches. Without --folder it is the folder that the agent works in, if the agent names
+    one (MCP roots), otherwise the current folder. Local files are read while it already answers. For several agents, or
+    for REST, `clew up` serves the same over HTTP.
 
         clew mcp
         clew mcp serve --folder ~/shop/.clew

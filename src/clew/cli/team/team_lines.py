@@ -210,7 +210,7 @@ _AGENTS = dict.fromkeys((Stage.LINT, Stage.DIFF, Stage.JUDGE), INSPECTOR) | dict
 
 
 def task_line(pipeline: TaskPipeline, activity: str = "") -> str:
-    """One line about the agent of a task: what it does, the round, tokens, and its current command."""
+    """One line about the agent of a task: its activity, the round, tokens, and its current command."""
     rounds = max(pipeline.inspector_loops, pipeline.tester_loops)
     agent = _AGENTS.get(pipeline.stage, pipeline.builder)
     does = pipeline.state if pipeline.is_over else _STAGES.get(pipeline.stage, pipeline.state)

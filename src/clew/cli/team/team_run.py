@@ -222,7 +222,7 @@ class TeamRun:
         return None
 
     async def _steer(self) -> int | None:
-        """Ask what Ctrl-C meant; if nobody can be asked, the work is paused."""
+        """Ask for the meaning of Ctrl-C: pause, steer or stop. If nobody can be asked, pause the work."""
         if self._parts.lines is None:
             return await self._pause()
         with self._parts.display.paused():

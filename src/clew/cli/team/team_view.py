@@ -52,7 +52,7 @@ TEAM_TOOLS = "team-"
 
 
 class TeamDisplay(Protocol):
-    """Shows what happens in a session."""
+    """Shows the events of a session."""
 
     def show(self, event: TeamEvent, state: TeamState) -> None: ...
 

@@ -46,10 +46,10 @@ async def move(
     """Move a trail to another file or server, with everything on it.
 
     All owners are moved, with versions, events, pending work, vectors and secrets; `--owner` and `--scopes` do not
-    matter. End all processes that use the trail first. The old trail stays as it is. A move that was interrupted goes
-    on where it was when it is run again. Both places are compared by counts and checksums before the new one can be
-    used. Give the password in PGPASSWORD or ~/.pgpass. On a trail that you did not make nothing runs before you agree
-    to it with `clew trust`, unless you say --mine.
+    matter. End all processes that use the trail first. The old trail stays as it is. An interrupted move continues when
+    you run it again. Both places are compared by counts and checksums before the new one can be used. Give the password
+    in PGPASSWORD or ~/.pgpass. On a trail that you did not make nothing runs before you agree to it with `clew trust`,
+    unless you say --mine.
 
         clew trail move .clew/trail.db postgresql://clew@db.example/trail
         clew trail move postgresql://clew@db.example/trail moved.db --dry-run

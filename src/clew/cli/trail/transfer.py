@@ -37,8 +37,8 @@ async def export(
 ) -> None:
     """Write breadcrumbs and edges as JSON lines.
 
-    The file appears whole or not at all, and only you may read it. Secrets and vectors are never in it; what needs
-    a scope is in it only with --scopes.
+    The file appears whole or not at all, and only you may read it. Secrets and vectors are never in it; records that
+    need a scope are in it only with --scopes.
 
         clew trail export trail.jsonl --versions
         clew trail export --tag session:42 | gzip > session.jsonl.gz

@@ -167,7 +167,7 @@ def _are_twins(one: PassagePlace, other: PassagePlace) -> bool:
 
 
 async def _has_number(code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit]) -> bool:
-    """Whether a passage has a number next to the words for what is counted and half of the other words."""
+    """Whether a passage has a number next to the words for the counted objects and half of the other words."""
     asked = QUANTITY.search(question.text)
     counted = [word.lower().rstrip("s") for word in content_words(asked["what"])] if asked is not None else []
     wanted = {word.lower().rstrip("s") for word in question.words}

@@ -42,7 +42,7 @@ MAX_LINE = 500
 _FORWARD = (
     r"\b(?:does|do|did) (?!we\b|i\b|you\b|they\b)[`'\"]?(?P<name>[\w.$:#]+)(?:\(\))?[`'\"]? (?:\w+ )?(?:{stems})\b"
 )
-"""The name before a relation stem: the question asks what the name uses."""
+"""The name before a relation stem: the question asks for the symbols that the name uses."""
 _WORD = lazy_pattern(r"[A-Za-z_$@][\w$@/.:#-]*!?")
 _IN = lazy_pattern(r"\b(?:in|below|under|inside|within) (?:the )?[`'\"]?(?P<place>[\w./-]+)[`'\"]?", re.IGNORECASE)
 _SAID = {"calls": "calls", "imports": "imports", "inherits": "inherits from", "implements": "implements"}

@@ -234,7 +234,7 @@ class Library:
     async def _answer_groups(
         self, request: ResearchRequest, found: Mapping[str, Sequence[ScoredNode]]
     ) -> ResearchFindings:
-        """The findings below headings, each source once."""
+        """The answer with the findings grouped below headings, each source once."""
         groups = {heading: [each.node.id for each in own] for heading, own in found.items()}
         once = {each.node.id: each for own in found.values() for each in own}
         return await self._answer(msgspec.structs.replace(request, groups=groups), list(once.values()))

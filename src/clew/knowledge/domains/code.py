@@ -195,7 +195,7 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
         ctx: ToolContext,
         limit: Limit = 10,
     ) -> str:
-        """List what was noted of a file, and the commits that touched it, newest first."""
+        """List the notes about a file, and the commits that touched it, newest first."""
         knowledge = await known()
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
         commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, limit))

@@ -1,5 +1,5 @@
 """The log of a repository in SQLite tables, next to the code index: commits, the files each touched, renames, and a
-full-text index of the messages. All of it is derived: the next `refresh` restores what is dropped."""
+full-text index of the messages. All of it is derived: the next `refresh` restores deleted rows."""
 
 from __future__ import annotations
 

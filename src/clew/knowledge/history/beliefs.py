@@ -39,11 +39,10 @@ Relation = Literal["same", "supersedes", "superseded", "contradicts", "unrelated
 
 
 class BeliefFact(msgspec.Struct, frozen=True, kw_only=True):
-    """A statement: a subject has a value for an attribute, under a condition (a platform, an extra; empty: always).
-
-    `holds=False` denies it; `many` allows several values at once. `valid_to` is exclusive, and both times may be open.
-    `source` names the series of documents that states it, `version` which of them, `cite` the exact place. `supersedes`
-    holds ids of beliefs that it expressly replaces.
+    """A statement: a subject has a value for an attribute, under a condition such as a platform or an extra (empty
+    means always). `holds=False` denies it. `many` allows several values at once. `valid_to` is exclusive, and both
+    times may be open. `source` names the series of documents that states it, `version` the document, `cite` the exact
+    place. `supersedes` has the ids of beliefs that it expressly replaces.
     """
 
     subject: str
@@ -110,8 +109,8 @@ def _check_moment(field: str, moment: datetime | None) -> None:
 
 
 def relate(one: Belief, other: Belief) -> Relation:
-    """The relation of the first to the second: `supersedes` means that it retires the other, `superseded` the
-    reverse."""
+    """The relation of the first belief to the second. `supersedes` means that the first retires the second,
+    `superseded` the reverse."""
     a, b = one.fact, other.fact
     if a.topic != b.topic:
         return "unrelated"
@@ -215,7 +214,7 @@ class BeliefLedger:
         Questions about earlier recorded times still find it. Raises NotFound, InvalidInput without a reason.
         """
         if not why.strip():
-            raise InvalidInput("why", "is empty", hint="Say why it is not right")
+            raise InvalidInput("why", "is empty", hint="Give the reason why it is wrong")
         found = await self._get(id)
         draft = Draft(
             title=f"Retracted: {found.title}"[:200],

@@ -114,7 +114,7 @@ def read_heading(line: str) -> TextHeading | None:
 
 
 def find_date(text: str) -> date | None:
-    """The first valid day in a text: numbers from the year on, or with the name of the month."""
+    """The first valid day in a text, as numbers that begin with the year, or with the name of the month."""
     for form in _DATES:
         for found in form.finditer(text[:2_000]):
             month = found["month"].lower()[:3]

@@ -68,8 +68,8 @@ def _declaration(tool: ToolSpec) -> str:
 
 
 class _SchemaWriter:
-    """Writes a JSON Schema in the notation. Features that the notation cannot express are left out, and references are
-    resolved. A recursive or very large schema is truncated."""
+    """Writes a JSON Schema in the notation of FunctionGemma. Features that it cannot express are left out, and
+    references are resolved. A recursive or very large schema is truncated."""
 
     def __init__(self, root: Mapping[str, Any]) -> None:
         self._root = root

@@ -27,8 +27,8 @@ _VALUE = lazy_pattern(r"[^:]*:[ \t]*(.*?)(?:[ \t]+#.*)?")
 class DefinitionSource(msgspec.Struct, kw_only=True):
     """A definition file while a format reads it.
 
-    `path` is its real path, `named` the name that follows from the path, `raw` its text. `problems` collects what the
-    format reports. `used` are the keys that the format has read.
+    `path` is its real path, `named` the name that follows from the path, `raw` its text. `problems` collects the
+    problems that the format reports. `used` are the keys that the format has read.
     """
 
     path: str

@@ -286,7 +286,7 @@ def research_paper(base: dict[str, Any], calls: Sequence[tuple[Breadcrumb, dict[
 
 
 def _citations(text: str) -> list[str]:
-    """The ids in brackets at the ends of lines."""
+    """The ids of cited entries, which are in brackets at the ends of lines."""
     ends = [line.rpartition("(")[2].removesuffix(")") for line in text.splitlines() if line.endswith(")")]
     return [each for each in ends if each and " " not in each]
 

@@ -145,7 +145,7 @@ class FileLocks:
         found = await self._live()
         ids = [record.id for record, _ in found]
         if id not in ids:
-            raise Busy("the request for the lock on the files expired", hint="Try again")
+            raise Busy("the lock on the files has ended before it was given", hint="Try again")
         return [lock for _, lock in found[: ids.index(id)]]
 
     async def _live(self) -> list[tuple[Breadcrumb, FileLock]]:

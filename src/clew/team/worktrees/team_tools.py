@@ -41,7 +41,7 @@ _LIMITS = ToolLimits(seconds=600.0, characters=OUTPUT_CHARACTERS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamFolder:
-    """The project of a team, and where its work trees are. With Landlock a work tree has no `.git` file, because
+    """The project of a team, and the folder of its work trees. With Landlock a work tree has no `.git` file, because
     Landlock would then not let a command create files in the same folder."""
 
     root: Path

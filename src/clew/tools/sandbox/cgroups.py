@@ -46,7 +46,7 @@ class Cgroup:
 
 @cache
 def find_parents() -> dict[str, Path] | None:
-    """Return the folders where groups for `pids` and `memory` can be created, found by a trial; None without the
+    """Return the folders in which groups for `pids` and `memory` can be created, found by a trial; None without the
     permission."""
     if not hasattr(os, "geteuid") or os.geteuid() != 0:
         return None

@@ -43,8 +43,8 @@ class Confinement(msgspec.Struct, frozen=True, kw_only=True):
     `read`, `write` and `deny` are paths, relative to `cwd`. A writable path is readable. Below them, keys and passwords
     (`.env`, `.ssh`, `.aws`), `.clew` and `deny` are hidden, and files that make programs run (`.git/hooks`, `.vscode`)
     are read-only. `programs` are folders of installed programs and libraries, which are readable as a whole. `disk_mb`
-    limits what it may write. `net` lists hosts, with or without a port. Code gets `secrets` as
-    `context.secrets`; they are masked in all output.
+    limits its writes. `net` lists hosts, with or without a port. Code gets `secrets` as `context.secrets`; they are
+    masked in all output.
     """
 
     read: tuple[str, ...] = ()

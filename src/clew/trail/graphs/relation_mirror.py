@@ -41,7 +41,7 @@ def persist_to(trail: Trail, by: Principal, *, name: str = "default") -> OnPersi
     """A callback for `on_persist` that makes the named graph on a trail equal to the nodes it receives.
 
     Each node is a breadcrumb of schema relation.node.v1, each parent an edge `parent` from it. Only changes are
-    written. If a call is interrupted, the next one writes what is missing.
+    written. If a call is interrupted, the next one writes the missing parts.
     """
     return _Mirror(trail, by, name).show
 

@@ -135,7 +135,7 @@ class View(msgspec.Struct, frozen=True, kw_only=True):
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
     """One page of a listing; `cursor` continues it, and is None at the end. `end` is the cursor after the last item:
-    pass it to a later listing, oldest first, to get what was written since."""
+    pass it to a later listing, oldest first, to get the records written since."""
 
     items: tuple[Breadcrumb, ...]
     cursor: str | None
@@ -150,7 +150,7 @@ def session_of(tags: Sequence[str]) -> str | None:
 def encode_canonical(value: Any, field: str) -> bytes:
     """The one JSON form that is stored and checksummed: sorted keys, UTF-8, no NaN.
 
-    Raises InvalidInput for what JSON cannot hold: lone surrogates, keys that are not text, foreign objects.
+    Raises InvalidInput for values that JSON cannot hold: lone surrogates, keys that are not text, foreign objects.
     """
     try:
         encoded = _canonical.encode(value)

@@ -20,7 +20,8 @@ MIN_WEBHOOK_BACKOFF = 1.0
 
 
 class StoredConsumer(msgspec.Struct, frozen=True):
-    """A consumer's row. It sees what its owner may read with the consumer's scopes, regardless of the worker."""
+    """A consumer's row. It sees the records that its owner may read with the consumer's scopes, regardless of the
+    worker."""
 
     cid: int
     consumer: Consumer

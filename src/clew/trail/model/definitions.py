@@ -37,7 +37,7 @@ class Definitions:
         as_of: int | None,
         until: float,
     ) -> None:
-        """`contexts` are those of the definitions, by the name of the schema that they define."""
+        """`contexts` are the contexts of the definitions, by the name of the schema that they define."""
         self.as_of = as_of
         self.until = until
         self._contexts = contexts

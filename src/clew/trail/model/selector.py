@@ -1,5 +1,5 @@
 """Selectors: the filter language for listing, searching, subscribing and streaming. A breadcrumb matches if all given
-conditions hold. `matches` implements in Python what the backends implement in SQL; a test compares the two.
+conditions hold. `matches` is the implementation in Python; the backends have one in SQL. A test compares them.
 """
 
 from __future__ import annotations

@@ -165,8 +165,8 @@ class _Mover:
         self.copied = 0
 
     async def copy(self, *, anew: bool = False) -> None:
-        """Copy what the target lacks. If the target holds part of an earlier state of the source, or with `anew`, it is
-        cleared first."""
+        """Copy the rows that the target lacks. If the target holds part of an earlier state of the source, or with
+        `anew`, it is cleared first."""
         begin = MoveProgress(
             trail_id=await asyncio.to_thread(self._source.trail_id),
             head=await asyncio.to_thread(self._source.head),

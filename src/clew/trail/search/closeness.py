@@ -20,7 +20,7 @@ def closeness(hit: Hit) -> float:
         return EXACT
     if hit.vector_score is not None:
         return below_exact(hit.relevance / CLOSE)
-    # by words alone: a large share of a short question, or much of what is rare in a long one
+    # by words alone: a large share of a short question, or many of the rare words of a long one
     rare = math.sqrt((hit.text_score or 0.0) * hit.relevance)
     return below_exact(max(hit.relevance / CLOSE_BY_SHARE, rare / CLOSE_BY_RARITY))
 

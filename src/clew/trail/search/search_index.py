@@ -107,7 +107,7 @@ class Index:
     # -- keeping up ---------------------------------------------------------------------------------------
 
     def sync(self, source: IndexSource, visible: Collection[int] | None = None) -> None:
-        """Read what has changed since the last time. With `visible`, the audiences of the search, records of other
+        """Read the changes since the last time. With `visible`, the audiences of the search, records of other
         audiences are not read yet. They are read when a search needs them, or together when there are enough for the
         postings, which is faster."""
         self._settle()

@@ -41,7 +41,7 @@ def free_companions(path: Path) -> None:
 
 def lay_out_log(path: Path, pages: int) -> None:
     """Extend the WAL with zeros to this many pages. A flush is about twice as fast if the file need not grow, and
-    SQLite ignores what follows the last valid frame. The caller must hold the write lock."""
+    SQLite ignores bytes after the last valid frame. The caller must hold the write lock."""
     with contextlib.suppress(OSError), path.with_name(path.name + "-wal").open("r+b") as log:
         log.write(bytes(max(0, pages * LOG_PAGE - log.seek(0, os.SEEK_END))))
 

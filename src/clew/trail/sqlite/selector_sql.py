@@ -1,5 +1,5 @@
 """Selectors as SQL. SQL decides on tags, schema and time with indexes. The Python code that matches events also decides
-on path globs and context conditions, after SQL has excluded what it can."""
+on path globs and context conditions, after SQL has excluded as many records as it can."""
 
 from __future__ import annotations
 

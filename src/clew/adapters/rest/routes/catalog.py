@@ -40,7 +40,7 @@ class Refresh(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class Domains(msgspec.Struct, frozen=True, kw_only=True):
-    """The domains that the caller may see; to a curator of the server's owner also what waits for consent."""
+    """The domains that the caller may see; a curator of the server's owner also sees those that wait for consent."""
 
     items: list[DomainInfo]
 

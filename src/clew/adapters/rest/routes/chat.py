@@ -62,8 +62,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
 
 class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of a message. While it is `running` or `waiting` for a permission, which `asked` describes, GET
-    /events/stream with its session and `after` the cursor follows it. `without_model` nothing was sent: the text is
-    what the catalog knows, the reason how to add a model."""
+    /events/stream with its session and `after` the cursor follows it. `without_model` means that no message was sent:
+    the text is the answer of the catalog, and the reason explains how to add a model."""
 
     agent: str
     status: Literal["done", "cancelled", "stopped", "failed", "running", "waiting", "without_model"]

@@ -68,7 +68,7 @@ class BoundedTransport(httpx2.AsyncBaseTransport):
         # A packed body could unpack to any size; we asked for a plain one.
         if response.headers.get("content-encoding", "identity").lower() != "identity":
             await response.aclose()
-            self._faults.note = "sent a packed answer although a plain one was asked for"
+            self._faults.note = "sent a compressed answer, but an uncompressed one was requested"
             raise httpx2.DecodingError(self._faults.note, request=request)
         if not response.headers.get("content-type", "").lower().startswith("text/event-stream"):
             assert isinstance(response.stream, httpx2.AsyncByteStream)

@@ -87,7 +87,7 @@ async def _read(
 
 
 def _parse(line: bytes) -> SessionMessage | None:
-    """The message of a line, or None if it is none."""
+    """Parse a line. Returns None if it is not a message."""
     from mcp.shared.message import SessionMessage
     from mcp_types import jsonrpc_message_adapter
 

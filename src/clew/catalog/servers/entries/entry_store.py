@@ -1,4 +1,4 @@
-"""The entries of all servers on the trail, with a copy in memory. Only what changed is written."""
+"""The entries of all servers on the trail, with a copy in memory. Only changed entries are written."""
 
 from __future__ import annotations
 

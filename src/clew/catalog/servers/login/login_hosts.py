@@ -70,7 +70,7 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         except OSError as error:
             raise httpx2.ConnectError(f"{request.url.host} has no address", request=request) from error
         if refusal:
-            self._faults.refuse(f"leads the login astray: {refusal}", HINT)
+            self._faults.refuse(f"redirects the login to a refused address: {refusal}", HINT)
             raise httpx2.ConnectError(refusal, request=request)
         return await self._send(request, addresses)
 

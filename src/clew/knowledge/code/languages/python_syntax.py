@@ -1,4 +1,4 @@
-"""Facts of Python files from the syntax trees of the standard library, which are also what `python_calls` reads. A file
+"""Facts of Python files from the syntax trees of the standard library, which `python_calls` reads too. A file
 that they cannot represent is read by way of its table in `python`, as any other language.
 """
 

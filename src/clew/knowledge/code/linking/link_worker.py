@@ -169,8 +169,8 @@ def _read_summaries(sql: Sql, paths: Iterable[str], contents: Contents) -> dict[
 
 
 class LinkWorker:
-    """Links a large project in a worker process, and a small one here, where it follows values at once. Not for several
-    threads at once, except `close`."""
+    """Links a large project in a worker process, and a small one in this process, with its values followed at once. Not
+    for several threads at once, except `close`."""
 
     def __init__(self, store: CodeStore, root: str) -> None:
         self._store = store

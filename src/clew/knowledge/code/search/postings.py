@@ -60,7 +60,7 @@ class PackedFile(msgspec.Struct, frozen=True):
 
 
 class CodePostings(msgspec.Struct):
-    """Rows and counts sorted by term, and where each term begins."""
+    """Rows and counts sorted by term, and the start of each term."""
 
     terms: Terms
     starts: Ints

@@ -67,7 +67,7 @@ Totals = npt.NDArray[np.float64]
 
 
 class Ranked(NamedTuple):
-    """Scores of all files and of all passages, and where the terms occur."""
+    """Scores of all files and of all passages, and the occurrences of the terms."""
 
     files: Totals
     passages: Totals
@@ -76,7 +76,7 @@ class Ranked(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Priors of passages by what their file is."""
+    """Priors of passages by the kind of their file."""
 
     test: float = TEST_SHARE
     aside: float = 0.8

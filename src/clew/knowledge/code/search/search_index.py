@@ -1,7 +1,7 @@
 """The search index over a folder's files: words and vectors of their passages.
 
 The code store has them by content, so equal content is indexed once. Searches run over arrays in memory, which are
-refreshed first, so each search sees what other threads and processes wrote.
+refreshed first, so each search sees the writes of other threads and processes.
 """
 
 from __future__ import annotations

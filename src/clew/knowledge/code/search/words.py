@@ -184,7 +184,7 @@ def find_paths(line: str) -> list[str]:
 
 
 def split_zones(text: str) -> dict[str, str]:
-    """The parts of a question by what they are: see ZONE_WEIGHTS. Backticks and messages are in their part as well."""
+    """The parts of a text by kind: see ZONE_WEIGHTS. Backticks and messages are in their part as well."""
     title, _, body = text.partition("\n")
     zones: dict[str, list[str]] = {zone: [] for zone in ZONE_WEIGHTS}
     zones["title"].append(title)

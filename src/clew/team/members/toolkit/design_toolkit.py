@@ -163,7 +163,7 @@ def _looking(files: TreeFiles) -> tuple[Tool, ...]:
 def _audits(deps: MemberDeps, files: TreeFiles) -> tuple[Tool, ...]:
     @tool(name="audit_consistency", searchable=False, effects=READS)
     async def audit_consistency(path: str, ctx: ToolContext) -> list[dict[str, Any]]:
-        """List raw colours and lengths of a file, with the design token of the same value where there is one.
+        """List raw colours and lengths of a file, with the design token of the same value if there is one.
 
         Args:
             path: a component or a style sheet

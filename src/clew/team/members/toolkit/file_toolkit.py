@@ -136,8 +136,8 @@ def _command(deps: MemberDeps, files: TreeFiles) -> Tool:
 
     @tool(name="engineer_run_command", searchable=False, effects=Effects(destroys=True), limits=limits)
     async def run_command(command: str, ctx: ToolContext, timeout: Timeout = 120) -> CommandResult:
-        """Run a shell command in your work tree, inside a sandbox where only the tree is writable. Returns exit_code,
-        stdout and stderr.
+        """Run a shell command in your work tree, inside a sandbox in which only the tree is writable. Returns
+        exit_code, stdout and stderr.
 
         Args:
             command: the shell command

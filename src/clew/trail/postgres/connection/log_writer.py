@@ -55,7 +55,7 @@ Outcome = tuple[Any, BaseException | None]
 
 
 class WriteGroup:
-    """A transaction of several jobs: an outcome for each of them, what they changed, and the end of the log."""
+    """A transaction of several jobs: an outcome for each job, the changes, and the end of the log."""
 
     def __init__(self, outcomes: Sequence[Outcome] = ()) -> None:
         self.outcomes = list(outcomes)

@@ -1,4 +1,4 @@
-"""From the log to claims: what one transaction does for a worker that asks for events.
+"""From the log to claims: the transaction for a worker that asks for events.
 
 A consumer's cursor moves along the log; events that it wants become rows of `deliveries`, and of these the ones that
 are due are claimed. Many workers claim at the same time: the first one moves the cursor, and rows are locked one by

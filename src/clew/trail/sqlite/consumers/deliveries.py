@@ -218,7 +218,7 @@ class SqliteDeliveries:
             order.due = settled if due is None else min(due, settled)
 
     def _is_behind(self, order: Order) -> bool:
-        """Whether the consumer has seen more than its cursor says."""
+        """Whether the stored cursor is behind the events that the consumer has seen."""
         return order.stored is not None and self._claiming.position(order.stored) > order.stored.cursor
 
     def _pause(self, order: Order) -> float:
