@@ -271,3 +271,15 @@ async def test_two_open_trails_share_an_index(place: Path, me: Principal) -> Non
             assert await found(trail, me, "thread") == WANTED
     await first.close()
     await second.close()
+
+
+def test_an_index_without_a_folder_is_in_memory_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = TermPostings(None, "one", mark)
+    index.update([(7, "1 2"), (8, "1")], [], 3, mark(3))
+    index.update([(7, "1")], [8], 5, mark(5))
+    assert (index.seq, index.find([1], 10), index.find([2], 10)) == (5, [7], [])
+    assert list(tmp_path.iterdir()) == []
+    assert not caplog.records

@@ -134,6 +134,8 @@ class TermPostings:
         try:
             writer = self._index.writer(heap_size=HEAP_BYTES, num_threads=1)
         except ValueError:
+            if not self._is_kept:
+                raise
             self.refresh()
             return
         try:
