@@ -71,6 +71,34 @@ async def test_the_cursor_moves_past_skipped_events(trail: SqliteTrail) -> None:
     waiting.cancel()
 
 
+async def test_a_cursor_that_is_far_behind_moves_together_with_the_event_that_makes_it_so(trail: SqliteTrail) -> None:
+    await register(trail, "wanted")
+    waiting = wait_for_one(trail)
+    await write(trail, "other", FAR + 1)
+    assert await cursor_of(trail) == await trail.log.head()
+    await write(trail, "wanted")
+    async with asyncio.timeout(PATIENCE):
+        [claim] = await waiting
+    assert claim.event.tags == ("wanted",)
+
+
+async def test_a_selector_changed_while_its_cursor_is_far_behind_misses_nothing(
+    trail: SqliteTrail, tmp_path: Path
+) -> None:
+    other = SqliteTrail(tmp_path / "trail.db", SystemClock())
+    try:
+        await register(trail, "wanted")
+        waiting = wait_for_one(trail)
+        await write(trail, "other", FAR - 1)
+        await register(other, "changed")
+        await write(trail, "changed", 3)
+        async with asyncio.timeout(PATIENCE):
+            [claim] = await waiting
+        assert claim.event.seq == await trail.log.head() - 2
+    finally:
+        await other.close()
+
+
 async def test_a_selector_changed_by_another_process_applies_at_once(trail: SqliteTrail, tmp_path: Path) -> None:
     other = SqliteTrail(tmp_path / "trail.db", SystemClock())
     try:

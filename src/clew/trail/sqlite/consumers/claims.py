@@ -6,11 +6,12 @@ are due are claimed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from clew.clock import Clock
-from clew.errors import Corrupted
+from clew.errors import Corrupted, NotFound
 from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim, ClaimLimits, Event
 from clew.trail.model.rows import to_event
@@ -48,6 +49,7 @@ class Claiming:
         self._clock = clock
         self._passed: dict[int, tuple[StoredConsumer, int]] = {}
         self._passing: dict[int, tuple[StoredConsumer, int]] = {}
+        self._moved: list[tuple[Order, StoredConsumer]] = []
 
     def claim(self, writing: Writing, order: Order, news: News | None = None) -> list[Claim]:
         """Claim due events, or with `news` only new ones. It reads at most SCAN events of the log, so that other
@@ -171,10 +173,19 @@ class Claiming:
         passed = self._passed.get(stored.cid)
         return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
 
-    def pass_by(self, stored: StoredConsumer, news: News) -> bool:
-        """Note that a consumer wants none of the new events; this takes effect with the commit. Returns False if the
-        consumer must look for itself, because it has not seen earlier events or its cursor is far behind."""
-        if news.after > self.position(stored) or news.head - stored.cursor > FAR:
+    def pass_by(self, writing: Writing, order: Order, stored: StoredConsumer, news: News) -> bool:
+        """Note that a consumer wants none of the new events; this takes effect with the commit. A cursor that is far
+        behind moves with this transaction. Returns False if the consumer must look for itself, because it has not seen
+        earlier events or has other terms by now."""
+        if news.after > self.position(stored):
+            return False
+        if news.head - stored.cursor > FAR:
+            with contextlib.suppress(NotFound):
+                present = find_consumer(writing, order.consumer, order.by)
+                if present.cid == stored.cid and present.has_terms_of(stored):
+                    self._moved.append((order, move_cursor(writing, present, news.head)))
+                    self._passing[stored.cid] = stored, news.head
+                    return True
             return False
         self._passing[stored.cid] = stored, news.head
         return True
@@ -186,10 +197,13 @@ class Claiming:
 
     def committed(self) -> None:
         self._passed.update(self._passing)
-        self._passing.clear()
+        for order, stored in self._moved:
+            order.stored = stored
+        self.rolled_back()
 
     def rolled_back(self) -> None:
         self._passing.clear()
+        self._moved.clear()
 
 
 def _enqueue(writing: Writing, stored: StoredConsumer, event: Event) -> None:

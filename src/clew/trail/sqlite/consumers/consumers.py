@@ -109,11 +109,12 @@ def find_held(writing: Writing, claim: Claim, by: Principal) -> Held:
     return Held(stored, row[5], row[6], bool(row[7]))
 
 
-def move_cursor(writing: Writing, stored: StoredConsumer, cursor: int) -> None:
+def move_cursor(writing: Writing, stored: StoredConsumer, cursor: int) -> StoredConsumer:
     """Remember that a consumer has seen all events up to this one."""
     writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
     moved = msgspec.structs.replace(stored, cursor=cursor)
     writing.memo["consumer", stored.owner_id, stored.consumer.name] = moved
+    return moved
 
 
 def _to_stored(row: Any, name: str, by: Principal) -> StoredConsumer:

@@ -270,7 +270,7 @@ class SqliteDeliveries:
             if stored.cid in dry:
                 order.turn = self._turn
             elif not is_freed and not self._claiming.is_meant(writing, stored, news):
-                order.turn = self._turn if self._claiming.pass_by(stored, news) else 0
+                order.turn = self._turn if self._claiming.pass_by(writing, order, stored, news) else 0
             elif room and self._orders.take_to_fill(order):
                 order.turn = self._turn
                 order.claims = self._claiming.claim(writing, order, None if is_freed else news)
