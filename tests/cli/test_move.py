@@ -229,7 +229,9 @@ def test_a_target_with_other_content_is_refused(clew: Clew, places: Places, kind
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])
 @pytest.mark.parametrize("busy", ["source", "target"])
-def test_a_trail_that_another_process_has_open_is_refused(clew: Clew, places: Places, kind: str, busy: str) -> None:
+def test_a_trail_that_another_process_has_open_is_refused(
+    clew: Clew, places: Places, kind: str, busy: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     other = "postgres" if kind == "sqlite" else "sqlite"
     source, target = (places(kind), places(other)) if busy == "source" else (places(other), places(kind))
     on(source, fill)
@@ -244,7 +246,10 @@ def test_a_trail_that_another_process_has_open_is_refused(clew: Clew, places: Pl
     ) as holder:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"open\n"
-        refused = clew("trail", "move", source, target)
+        with monkeypatch.context() as impatient:
+            impatient.setattr("clew.trail.sqlite.replica.PATIENCE_MILLISECONDS", 100)
+            impatient.setattr("clew.trail.postgres.operations.replica.PATIENCE_SECONDS", 0.1)
+            refused = clew("trail", "move", source, target)
         assert (refused.code, "another process has" in refused.err, refused.err.count("\n")) == (1, True, 1)
         assert "End `clew up`" in refused.err
         holder.kill()
