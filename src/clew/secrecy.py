@@ -213,10 +213,8 @@ for _mark in _MARKS:
 _SERVICE_MARKS = ("ailgun", "AILGUN", "wilio", "WILIO", "iscord", "ISCORD")
 """Marks that may stand far from a key: they name the service that it is for."""
 NEAR = 20
-_SHORT, _SHORT_WITHOUT_NUMPY = 350, 2_000
-"""Shorter texts are searched for one mark after the other. Loading numpy takes longer than searching a text."""
+_SHORT, _SHORT_WITHOUT_NUMPY = 350, 2_000  # loading numpy takes longer than searching a text
 _ADDRESS = lazy_pattern(r"://\S*")
-
 _IN_ADDRESS = lazy_pattern(
     # A password, or a long name without one; not if a variable stands for it. A password may have what ends a host
     # elsewhere; a port with an `@` in the path behind it only looks like one.
