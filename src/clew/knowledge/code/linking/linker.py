@@ -21,8 +21,6 @@ TYPES: dict[str, EdgeType] = {
     "reference": "references",
     "decorate": "references",
 }
-Resolved = dict[tuple[str, str], SymbolPlace | None]
-"""The places of names in a file, by the symbol around the name and its text."""
 
 
 class Linker:
@@ -98,17 +96,16 @@ class Linker:
         facts = self._facts[path]
         is_followed = self._flow.has(path)
         found = {*self._definitions(path, facts), *self._imports(path, facts.imports)}
-        cache: Resolved = {}
         for reference in facts.references:
             by_values = is_followed and reference.kind in ("call", "inherit")
-            if by_values and not (self._unfollowed and self._leaves_flow(path, reference, cache)):
+            if by_values and not (self._unfollowed and self._leaves_flow(path, reference)):
                 continue
-            edge = self._reference(path, reference, cache)
+            edge = self._reference(path, reference)
             if edge is not None:
                 found.add(edge)
         if is_followed:
             found.update(self._followed(path))
-            found.update(self._indirect(path, facts, cache))
+            found.update(self._indirect(path, facts))
             found.update(self._guessed(path))
         return tuple(sorted(found))
 
@@ -117,18 +114,11 @@ class Linker:
         python = (path for path, facts in self._facts.items() if facts.language == "python")
         return {path for path in python if not self._flow.has(path)}
 
-    def _leaves_flow(self, path: str, reference: ReferenceFact, cache: Resolved) -> bool:
+    def _leaves_flow(self, path: str, reference: ReferenceFact) -> bool:
         """Whether a name leads to a file whose values are not followed, so that the name must be resolved without
         them."""
-        place = self._resolve(path, _scope_of(reference), reference.target, cache)
+        place = self._names.resolve(path, _scope_of(reference), reference.target)
         return place is not None and not place.is_guess and place.path in self._unfollowed
-
-    def _resolve(self, path: str, inside: str, target: str, cache: Resolved) -> SymbolPlace | None:
-        """The place of a name inside of a symbol; `cache` is that of the file."""
-        key = (inside, target)
-        if key not in cache:
-            cache[key] = self._names.resolve(path, inside, target)
-        return cache[key]
 
     def _definitions(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
         names = self._names.files[path]
@@ -158,8 +148,8 @@ class Linker:
                 return found
         return SymbolPlace(targets[-1], "") if len(targets) > 1 else None
 
-    def _reference(self, path: str, reference: ReferenceFact, cache: Resolved) -> CodeEdge | None:
-        place = self._resolve(path, _scope_of(reference), reference.target, cache)
+    def _reference(self, path: str, reference: ReferenceFact) -> CodeEdge | None:
+        place = self._names.resolve(path, _scope_of(reference), reference.target)
         if place is None or (place.is_guess and reference.kind not in ("call", "inherit")):
             return None
         source = self._names.files[path].around(reference.inside)
@@ -186,7 +176,7 @@ class Linker:
             if self._is_symbol(base.target_path, base.target):
                 yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
 
-    def _indirect(self, path: str, facts: FileFacts, cache: Resolved) -> Iterator[CodeEdge]:
+    def _indirect(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
         """Calls by a name whose value may be other code: a variable or a decorated definition. Such a call counts as a
         call of the symbol with that name too."""
         names = self._names.files[path]
@@ -195,7 +185,7 @@ class Linker:
             if not is_called or not self._names.indirect[reference.target.rpartition(".")[2]]:
                 continue
             inside = reference.inside.rpartition(".")[0] if reference.kind == "decorate" else reference.inside
-            place = self._resolve(path, inside, reference.target, cache)
+            place = self._names.resolve(path, inside, reference.target)
             if place is not None and not place.is_guess and self._names.files[place.path].is_indirect(place.qualname):
                 yield CodeEdge(path, names.around(inside), place.path, place.qualname, "calls", reference.line)
 

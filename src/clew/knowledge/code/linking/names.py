@@ -56,7 +56,6 @@ class ProjectNames:
         """How many variables and decorated symbols of Python have a name."""
         self._found: dict[tuple[str, str], SymbolPlace | None] = {}
         self._bases: dict[SymbolPlace, list[SymbolPlace]] = {}
-        self._inherited: dict[tuple[SymbolPlace, str], SymbolPlace | None] = {}
         self._depth = 0
 
     def add(self, path: str, facts: FileFacts) -> None:
@@ -69,7 +68,6 @@ class ProjectNames:
     def remove(self, path: str) -> None:
         self._found.clear()
         self._bases.clear()
-        self._inherited.clear()
         names = self.files.pop(path, None)
         if names is None:
             return
@@ -209,16 +207,6 @@ class ProjectNames:
 
     def inherited(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
         """A method of the bases of a class."""
-        key = (of_class, name)
-        if key in self._inherited:
-            return self._inherited[key]
-        found = self._find_inherited(of_class, name)
-        if not self._depth:  # during the search for bases, some may be missing
-            self._inherited[key] = found
-        return found
-
-    def _find_inherited(self, of_class: SymbolPlace, name: str) -> SymbolPlace | None:
-        """As `inherited`, with each class once."""
         waiting, seen = [(of_class, MAX_DEPTH)], set[SymbolPlace]()
         while waiting:
             above, depth = waiting.pop()
