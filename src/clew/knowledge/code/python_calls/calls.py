@@ -32,7 +32,6 @@ class Attributes:
         self._heap = heap
         self._stored: defaultdict[str, dict[int, int]] = defaultdict(dict)
         self._readers: defaultdict[str, set[int]] = defaultdict(set)
-        self._definers: dict[tuple[int, str, int], int] = {}
 
     def stored(self, of_class: int, attr: str) -> int:
         """The target of `instance.attr = value` and `Class.attr = value`."""
@@ -62,21 +61,9 @@ class Attributes:
             self._connect(of_class, attr, after)
         return lookups[key]
 
-    def forget(self) -> None:
-        """Look for definers again: classes have other bodies or other bases."""
-        self._definers.clear()
-
-    def definer(self, of_class: int, attr: str, after: int = NOTHING) -> int:
-        """The first class whose body defines a name, or a base outside the project before it; or NOTHING."""
-        key = (of_class, attr, after)
-        found = self._definers.get(key)
-        if found is None:
-            found = self._definers[key] = self._definer(of_class, attr, after)
-        return found
-
-    def _definer(self, of_class: int, attr: str, after: int) -> int:
-        order = self.order(of_class)
-        for number in order[order.index(after) + 1 if after in order else 0 :]:
+    def definer(self, of_class: int, attr: str) -> int:
+        """The first class whose body defines a name; or NOTHING."""
+        for number in self.order(of_class):
             value = self._heap.values[number]
             if isinstance(value, ClassValue) and value.variable(attr) != NOTHING:
                 return number
@@ -105,7 +92,6 @@ class Attributes:
 
     def reconnect(self, of_class: int) -> None:
         """Repeat all lookups in a class and the classes below it."""
-        self.forget()
         found = [(number, self._heap.class_of(number)) for number in self.subclasses(of_class)]
         for _, value in found:
             value.mro = None
@@ -191,8 +177,8 @@ class CallRules:
                 self._instantiate(number, record)
             case InstanceValue():
                 self.call_attr(number, "__call__", record)
-            case ExternalValue():
-                self._call_external(value.name, record)
+            case ExternalValue() if value.name in MODELS:
+                MODELS[value.name](self, record)
 
     def call_attr(self, number: int, attr: str, record: CallRecord) -> None:
         """Call an attribute of a value."""
@@ -201,8 +187,8 @@ class CallRules:
                 self.heap.watch(node, self.call, record)
             else:
                 self.heap.watch(node, self._call_member, record, receiver, attr if receiver == number else "")
-        if self.heap.is_container(number):
-            self._call_container(number, attr, record)
+        if self.heap.is_container(number) and attr in CONTAINER_METHODS:
+            CONTAINER_METHODS[attr](self, number, record)
 
     def call_special(
         self, number: int, attr: str, of: CallRecord, *, args: tuple[int, ...] = (), result: int = NOTHING
@@ -373,11 +359,3 @@ class CallRules:
     def _construct(self, number: int, record: CallRecord, receiver: int) -> None:
         if isinstance(self.heap.values[number], FunctionValue):
             self.enter(number, record, receiver)
-
-    def _call_external(self, name: str, record: CallRecord) -> None:
-        if name in MODELS:
-            MODELS[name](self, record)
-
-    def _call_container(self, number: int, attr: str, record: CallRecord) -> None:
-        if attr in CONTAINER_METHODS:
-            CONTAINER_METHODS[attr](self, number, record)

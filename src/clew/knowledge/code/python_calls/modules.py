@@ -22,7 +22,6 @@ class Modules:
 
     def __init__(self, paths: Iterable[str] = ()) -> None:
         self.paths: set[str] = set(paths)
-        self._found: dict[tuple[str, str], str] = {}
         self._roots: dict[str, str] = {}
 
     def add(self, path: str) -> None:
@@ -34,7 +33,6 @@ class Modules:
         self._forget()
 
     def _forget(self) -> None:
-        self._found.clear()
         self._roots.clear()
         for name in ("_folders", "_by_name"):
             self.__dict__.pop(name, None)
@@ -73,12 +71,7 @@ class Modules:
 
         Files near the importer win.
         """
-        if level:
-            return self._relative(module, level, importer)
-        key = (self.root(importer), module)
-        if key not in self._found:
-            self._found[key] = self._absolute(module, key[0], importer)
-        return self._found[key]
+        return self._relative(module, level, importer) if level else self._absolute(module, importer)
 
     def submodule(self, module: str, name: str) -> str:
         """The file or folder of `name` in a package; `module` is a result of `resolve`."""
@@ -93,9 +86,9 @@ class Modules:
         inner = module.replace(".", "/")
         return self._at(f"{folder}/{inner}".strip("/")) if inner else self._package(folder)
 
-    def _absolute(self, module: str, root: str, importer: str) -> str:
+    def _absolute(self, module: str, importer: str) -> str:
         inner = module.replace(".", "/")
-        for folder in (*_upwards(root), ""):
+        for folder in (*_upwards(self.root(importer)), ""):
             found = self._at(f"{folder}/{inner}".lstrip("/"))
             if found and not (found.endswith("/") and module in self._by_name):
                 return found

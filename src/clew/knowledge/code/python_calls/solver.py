@@ -116,7 +116,6 @@ class Solver:
     def _unload(self, file: LoadedFile) -> set[int]:
         """Take a file out of the program: its definitions are gone. Return the numbers of the files that call them."""
         del self.files[file.path], self.by_number[file.number]
-        self.attributes.forget()
         self.calls.edges.pop(file.number, None)
         self.calls.wrapped.pop(file.number, None)
         self.exports.leave(file.path)
@@ -150,7 +149,6 @@ class Solver:
         file = LoadedFile(path, self._last, self._last << SHIFT, summary, summary.copies, summary.uses)
         self.files[path] = self.by_number[self._last] = file
         self.exports.enter(path, file.base, summary)
-        self.attributes.forget()
         ordinals: defaultdict[str, int] = defaultdict(int)
         defined: list[Class | Function] = [*summary.classes, *summary.functions]
         for known in defined:
