@@ -214,7 +214,9 @@ def _parse(sentence: str) -> tuple[frozenset[str], frozenset[str], bool]:
     words = [_NUMBERS.get(word, word) for word in _TOKEN.findall(sentence.lower())]
     is_number = [_NUMBER.fullmatch(word) is not None for word in words]
     stated = {
-        word for at, word in enumerate(words) if is_number[at] and not any(map(_rejects, words[max(0, at - 2) : at]))
+        word
+        for at, word in enumerate(words)
+        if is_number[at] and not any(_denies(each) or each in _NO_AMOUNT for each in words[max(0, at - 2) : at])
     }
     rest = " ".join(word for word, is_left_out in zip(words, is_number, strict=True) if not is_left_out)
     return stems(rest) - _COUNTING, frozenset(stated), any(map(_denies, words))
@@ -222,10 +224,6 @@ def _parse(sentence: str) -> tuple[frozenset[str], frozenset[str], bool]:
 
 def _denies(word: str) -> bool:
     return word in _DENIALS or word.endswith("n't")
-
-
-def _rejects(word: str) -> bool:
-    return _denies(word) or word in _NO_AMOUNT
 
 
 # -- conflicts on the trail ------------------------------------------------------------------------------------

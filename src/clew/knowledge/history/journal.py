@@ -190,7 +190,9 @@ class Archive:
         if not 0 <= more.get("confidence", 1) <= 1:
             raise InvalidInput("metadata.confidence", "must be a number between 0 and 1")
         files = [short_ref(ref.path, ref.qualname) for ref in map(parse_ref, code_references)]
-        await self._check_references(inspired_by)
+        for id in inspired_by:
+            if (await self.links.nodes.get_node(id)).domain is not NodeDomain.ACADEMIC:
+                raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
         if _CATEGORIES[summary_type] is Category.FAILURE:
             more |= {"resolution": outcome} if outcome.strip() else {}
             more["resolved"] = bool(more.get("resolved") or more.get("resolution"))
@@ -303,11 +305,6 @@ class Archive:
             await link(self._trail, [(anchor, id) for anchor in anchors], EdgeType.IMPLEMENTS_PATTERN, by=self._by)
         await link(self._trail, [(source, id) for source in inspired_by], EdgeType.INSPIRED_BY, by=self._by)
         return len(anchors)
-
-    async def _check_references(self, ids: Sequence[str]) -> None:
-        for id in ids:
-            if (await self.links.nodes.get_node(id)).domain is not NodeDomain.ACADEMIC:
-                raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
 
 
 def _group(found: Sequence[ScoredNode]) -> list[list[ScoredNode]]:

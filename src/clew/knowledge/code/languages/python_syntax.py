@@ -167,7 +167,8 @@ class _PythonReader(FactBuilder):
     def visit_definition(self, node: _Definition) -> None:
         span = self._span(node)._replace(last_row=self._last_row(node))
         for decorator in node.decorator_list:
-            self._visit_decorator(decorator)
+            if isinstance(decorator, ast.Call):
+                self._visit_all((*decorator.args, *decorator.keywords))
         if node.decorator_list:
             targets = [(_pure(_called(each)), each.lineno - 1) for each in node.decorator_list]
             self.lead = Lead(node.decorator_list[0].lineno - 1, span.row, targets)
@@ -190,10 +191,6 @@ class _PythonReader(FactBuilder):
             self._visit_annotation(node.returns)
         self._visit_body(node.body)
         self.close_scope()
-
-    def _visit_decorator(self, decorator: ast.expr) -> None:
-        if isinstance(decorator, ast.Call):
-            self._visit_all((*decorator.args, *decorator.keywords))
 
     def _visit_bases(self, node: ast.ClassDef) -> None:
         for base in node.bases:
