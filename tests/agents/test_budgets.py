@@ -159,7 +159,7 @@ async def test_a_root_can_be_extended_and_a_child_cannot(budgets: Budgets) -> No
     await budgets.reserve("root", "a", tokens(20), by=ME)
     await budgets.lend("root", "child", BudgetLimits(tokens=5), by=ME)
 
-    with pytest.raises(InvalidInput, match="lent by root"):
+    with pytest.raises(InvalidInput, match="got its amount from root"):
         await budgets.extend("child", BudgetLimits(tokens=500), by=ME)
 
 
