@@ -285,18 +285,20 @@ class SqliteRecords:
     ) -> Page:
         by.require("read")
         check_page(limit)
-        head, question = self._engine.read(read_head), (selector, by.owner_id, by.scopes)
-        is_first = cursor is None and _is_hashable(selector)
-        if is_first and self._empty.knows(question, selector, head):
+        question = (selector, by.owner_id, by.scopes) if cursor is None and _is_hashable(selector) else None
+        was_empty = question is not None and self._empty.has(question)
+        if was_empty and self._empty.knows(question, selector, self._engine.read(read_head)):
             return Page(items=(), cursor=None)
         check_selector(selector)
         after = unpack_cursor(cursor) if cursor is not None else None
-        page = await self._engine.read_either(
-            lambda connection: self._list(connection, selector, by, limit, after, oldest_first)
-        )
-        if is_first and not page.items:
-            self._empty.note(question, head)
-        return page
+
+        def read(connection: Sql) -> Page:
+            page = self._list(connection, selector, by, limit, after, oldest_first)
+            if question is not None and not page.items:
+                self._empty.note(question, read_head(connection))
+            return page
+
+        return await self._engine.read_either(read)
 
     def _list(
         self,

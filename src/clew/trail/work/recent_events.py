@@ -89,6 +89,10 @@ class EmptyLists:
         self._lock = threading.Lock()
         self._as_of: dict[Hashable, int] = {}
 
+    def has(self, question: Hashable) -> bool:
+        """Whether a question had no answer at some event. Asking costs less than to read the head of the log."""
+        return question in self._as_of
+
     def knows(self, question: Hashable, selector: Selector, head: int) -> bool:
         """Whether a question has no answer up to `head`, the head of the log."""
         as_of = self._as_of.get(question)
