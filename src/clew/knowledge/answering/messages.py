@@ -4,15 +4,17 @@ literals with placeholders, such as `unknown command %q for %q`, whose constant 
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import islice
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 from clew.knowledge.answering.question import IS_QUESTION, ParsedQuestion, content_words
 from clew.knowledge.answering.sources import LINE
 from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph
+from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit
 from clew.lazy_pattern import lazy_pattern
@@ -27,6 +29,8 @@ MAX_SEARCHED, MAX_LITERALS = 30, 3
 LEAST_WORDS, LEAST_LETTERS, LEAST_SHARE = 2, 10, 0.3
 """The words and letters that the constant parts of a literal must have, and their share of the letters of the
 message."""
+MAX_LINE = 500
+"""Letters of a line that are searched for literals."""
 WHOLE = 0.99
 """The cover of a passage that has all words."""
 _PROSE = ("section", "text")
@@ -57,13 +61,16 @@ async def find_messages(
     code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit], shares: Shares
 ) -> list[PassageHit]:
     """The lines with a message that the question quotes or consists of, among the hits of the question and the
-    passages with all words of the message. Where only tests have it, literals with placeholders come first."""
+    passages with all words of the message. Where only tests or documents have it, literals with placeholders come
+    first."""
     found: list[PassageHit] = []
     for message in map(str.lower, _messages_in(question)):
         exact = await _find_exact(code, message, hits, shares)
         if not any(_is_product(hit) for hit in exact):
             found += await _find_literals(code, message, hits)
         found += exact
+        if found and is_pasted(question):
+            break
     return found
 
 
@@ -82,15 +89,17 @@ async def _find_exact(code: CodeGraph, message: str, hits: Sequence[PassageHit],
     with_words = await code.passages(words, shares=shares, limit=MAX_WITH_WORDS, cover=WHOLE)
     # the first and the last word may be parts of longer ones
     likely = code.text.without_lacking(hits, inner)
-    possible = {hit.place: hit for hit in (*reversed(likely), *reversed(with_words[:MAX_PLACES]))}
-    found = await code.find_in(list(reversed(possible)), partial(_lines_with, message), limit=len(possible))
+    possible: dict[PassagePlace, PassageHit] = {}
+    for hit in (*with_words[:MAX_PLACES], *likely):
+        possible.setdefault(hit.place, hit)
+    found = await code.find_in(list(possible), partial(_lines_with, message), limit=len(possible))
     return [_at_lines(possible[place], lines) for place, lines in found]
 
 
 async def _find_literals(code: CodeGraph, message: str, hits: Sequence[PassageHit]) -> list[PassageHit]:
     """The literals of the best passages whose constant parts a message has in their order, those with most letters
     first."""
-    possible = {hit.place: hit for hit in hits[:MAX_SEARCHED] if hit.place.kind not in _PROSE and _is_product(hit)}
+    possible = {hit.place: hit for hit in hits[:MAX_SEARCHED] if _is_product(hit)}
     words = frozenset(_WORD.findall(message))
     found = await code.find_in(list(possible), partial(_literal_in, message, words), limit=len(possible))
     best = sorted(found, key=lambda each: -each[1].letters)[:MAX_LITERALS]
@@ -106,27 +115,29 @@ def _at_lines(hit: PassageHit, lines: MessageLines) -> PassageHit:
 
 
 def _is_product(hit: PassageHit) -> bool:
-    return not kind_of(hit.place.path, hit.place.name) & TEST
+    """Whether a passage is code, and no test."""
+    return hit.place.kind not in _PROSE and not kind_of(hit.place.path, hit.place.name) & TEST
 
 
 def _lines_with(message: str, text: str) -> MessageLines | None:
     """The first lines of a text that have a message in lower case, in any spacing."""
     lower = text.lower()
-    if not all(word in lower for word in message.split()) or message not in " ".join(lower.split()):
+    if not all(word in lower for word in message.split()):
         return None
-    lines = lower.split("\n")
-    last = next(end for end in range(len(lines)) if message in " ".join(" ".join(lines[: end + 1]).split()))
-    first = next(
-        start for start in range(last, -1, -1) if message in " ".join(" ".join(lines[start : last + 1]).split())
-    )
+    lines = {number: " ".join(line.split()) for number, line in enumerate(lower.split("\n")) if line.strip()}
+    at = " ".join(lines.values()).find(message)
+    if at < 0:
+        return None
+    numbers, ends = list(lines), list(accumulate(len(line) + 1 for line in lines.values()))
+    first, last = (numbers[bisect_right(ends, place)] for place in (at, at + len(message) - 1))
     return MessageLines(first, last, len(message))
 
 
 def _literal_in(message: str, words: frozenset[str], text: str) -> MessageLines | None:
     """The line of a text with the literal whose constant parts have most letters of a message."""
     best = MessageLines(0, 0, 0)
-    for number, line in enumerate(text.lower().split("\n")):
-        if sum(word in line for word in words) >= LEAST_WORDS:
+    for number, line in enumerate(each[:MAX_LINE] for each in text.lower().split("\n")):
+        if any(quote in line for quote in _LITERALS) and len(words.intersection(_WORD.findall(line))) >= LEAST_WORDS:
             letters = max((_constant_letters(literal, message) for literal in _literals_in(line)), default=0)
             if letters > best.letters:
                 best = MessageLines(number, number, letters)
