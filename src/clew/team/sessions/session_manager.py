@@ -302,8 +302,8 @@ class SessionManager:
         )
 
     async def _change(self, id: str, take: Callable[[Session], Awaitable[Session]], by: Principal) -> Session:
-        """Apply `take` to the current session and write the result, unless it is the same. Retries if another writer was
-        first. Raises NotFound, AccessDenied and the errors of `take`."""
+        """Apply `take` to the current session and write what has changed. Retries if another writer was first. Raises
+        NotFound, AccessDenied and the errors of `take`."""
         require_session_control(await self._history.first(id, by=inside(by)), by)
         for _ in range(_RETRIES):
             record, session = await self._store.load(id, by)
