@@ -150,6 +150,15 @@ async def plan_of_team(session: str, by: Principal) -> dict[str, Any]:
     }
 
 
+async def test_a_change_that_is_repeated_writes_nothing(trail: Trail, manager: SessionManager) -> None:
+    made = await manager.create("plan", by=ADA)
+    await manager.set_plan(made.id, "plan-1", by=ADA)
+    head = await trail.log.head()
+    again = await manager.set_plan(made.id, "plan-1", by=ADA)
+    await manager.set_branch(made.id, made.branch_name, by=ADA)
+    assert (await trail.log.head(), again.dag_history) == (head, ())
+
+
 @pytest.mark.req("SYL-08")
 async def test_a_suspended_session_has_a_snapshot_that_another_process_restores(
     trail: Trail, clock: ManualClock, manager: SessionManager

@@ -302,12 +302,14 @@ class SessionManager:
         )
 
     async def _change(self, id: str, take: Callable[[Session], Awaitable[Session]], by: Principal) -> Session:
-        """Apply `take` to the current session and write the result. Retries if another writer was first. Raises
+        """Apply `take` to the current session and write what has changed. Retries if another writer was first. Raises
         NotFound, AccessDenied and the errors of `take`."""
         require_session_control(await self._history.first(id, by=inside(by)), by)
         for _ in range(_RETRIES):
             record, session = await self._store.load(id, by)
             changed = await take(session)
+            if record is not None and changed == session:
+                return session
             try:
                 await self._store.write(record, changed, by)
             except Conflict:
