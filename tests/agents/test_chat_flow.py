@@ -220,7 +220,7 @@ async def test_an_agent_without_the_capability_may_not_call_another(
 async def test_an_agent_lends_only_tools_that_it_has(trail: Trail, clock: ManualClock, me: Principal) -> None:
     script = [
         {"user": "big task", "call": {"spawn-agent": {"task": "small task", "tools": ["count"]}}},
-        {"expect": "may not lend count", "say": "I see."},
+        {"expect": "may not give count", "say": "I see."},
     ]
     async with running(trail, clock, me, script, tools=[count]) as run:
         await define(run, capabilities={"can_spawn_agents": True, "tools": ["spawn-agent"]})

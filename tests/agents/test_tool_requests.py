@@ -113,7 +113,7 @@ async def test_a_configuration_is_one_and_for_this_tool_or_is_refused(
 @pytest.mark.parametrize(
     ("tools", "lent", "said"),
     [
-        (None, "hidden", "lend hidden"),
+        (None, "hidden", "give hidden"),
         (["[!c]*"], "?ount", "'?ount' does not exist"),
         (None, "*", "'*' does not exist"),
         (None, "no-such", "'no-such' does not exist"),

@@ -58,5 +58,5 @@ def test_a_wrong_field_is_named_with_what_would_be_right(context: dict[str, Any]
 
 @pytest.mark.parametrize("name", ["team", "user", "runtime"])
 def test_no_agent_has_a_name_by_which_it_could_act_as_the_team(name: str) -> None:
-    with pytest.raises(InvalidInput, match="Clew's own"):
+    with pytest.raises(InvalidInput, match="is reserved by Clew"):
         definition_of({"agent_id": name})

@@ -121,7 +121,7 @@ async def test_a_packed_answer_is_neither_asked_for_nor_taken(models: Models, pr
         await writer.drain()
 
     error = await failure(models, provider, bomb)
-    assert (error.kind, "packed" in str(error)) == ("malformed", True)
+    assert (error.kind, "compressed" in str(error)) == ("malformed", True)
     assert provider.asked[0].headers["accept-encoding"] == "identity"
 
 

@@ -124,7 +124,7 @@ async def test_broken_encrypted_and_empty_papers_are_refused_in_words(library: L
     write(root, "empty.pdf", pdf(""))
     write(root, "short.pdf", b"%PDF-1.7\n")
     write(root, "noise.pdf", b"%PDF-1.4\n" + bytes(range(256)) * 40)
-    for name, reason in {"locked": "encrypted", "empty": "no text", "short": "broken", "noise": "broken"}.items():
+    for name, reason in {"locked": "encrypted", "empty": "no text", "short": "damaged", "noise": "damaged"}.items():
         with pytest.raises(FormatError, match=reason):
             await library.ingest_source(NewSource(kind="paper", path=f"{name}.pdf"))
     for cut in range(10, len(whole), 97):

@@ -88,5 +88,5 @@ async def test_empty_preferences_are_refused(preferences: UserPreferences, trail
     for category, value in (("", "x"), ("x", " ")):
         with pytest.raises(InvalidInput):
             await preferences.set_preference(category, value)
-    with pytest.raises(InvalidInput, match="no session"):
+    with pytest.raises(InvalidInput, match="needs a session"):
         await UserPreferences(trail, me, ManualClock()).set_preference("x", "y", for_session=True)

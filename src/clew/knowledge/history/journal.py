@@ -192,7 +192,7 @@ class Archive:
         files = [short_ref(ref.path, ref.qualname) for ref in map(parse_ref, code_references)]
         for id in inspired_by:
             if (await self.links.nodes.get_node(id)).domain is not NodeDomain.ACADEMIC:
-                raise InvalidInput("inspired_by", f"{id} is no reference", hint="Give ids that `research` shows")
+                raise InvalidInput("inspired_by", f"{id} is not a reference", hint="Give ids that `research` shows")
         if _CATEGORIES[summary_type] is Category.FAILURE:
             more |= {"resolution": outcome} if outcome.strip() else {}
             more["resolved"] = bool(more.get("resolved") or more.get("resolution"))
