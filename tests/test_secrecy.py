@@ -229,15 +229,32 @@ ASSIGNED = [
 ]
 
 
-@pytest.mark.parametrize("line", ["password = {}", "Passphrase: {}", "  export DB_PASSWORD={}", "wifi-pwd: {}  # home"])
-@pytest.mark.parametrize("phrase", ["two words", "correct horse battery", "correct horse battery staple 42"])
+LINES = [
+    "password = {}",
+    "Passphrase: {}",
+    "  export DB_PASSWORD={}",
+    "wifi-pwd: {}  # home",
+    "DB_PASS={}",
+    "> pwd := {}",
+]
+
+
+@pytest.mark.parametrize("line", LINES)
+@pytest.mark.parametrize("phrase", ["two words", "correct horse new battery", "correct  horse battery staple 42"])
 def test_a_phrase_without_quotes_that_fills_a_line_of_a_message_is_masked_whole(line: str, phrase: str) -> None:
     for mask in (mask_message, mask_secrets):
         assert mask(f"above\n{line.format(phrase)}\nbelow") == f"above\n{line.format(MASK)}\nbelow", mask.__name__
 
 
 @pytest.mark.parametrize(
-    "text", ["password: authentication failed", "passphrase: not given", "Password: see the manual"]
+    "text",
+    [
+        "password: authentication failed",
+        "passphrase: not given",
+        "Password: see the manual",
+        "password: must contain digits",
+        "passwd: Authentication token manipulation error",
+    ],
 )
 def test_a_sentence_about_a_password_is_no_phrase(text: str) -> None:
     assert mask_message(text) == mask_secrets(text) == text

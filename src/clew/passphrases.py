@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from clew.lazy_pattern import lazy_pattern
 
@@ -23,11 +24,11 @@ _SENTENCE = frozenset(
 """Words of sentences and labels about passwords; a passphrase has none of them."""
 _PHRASE = lazy_pattern(r"[a-z\d-]+(?: [a-z\d-]+){2,11}")
 _LINE = lazy_pattern(
-    r"(?m)^([^\S\n]*(?:[-+][^\S\n]+)?(?:export[^\S\n]+|set[^\S\n]+|ENV[^\S\n]+)?[\w.-]{0,100}?"
-    r"(?:(?i:passw(?:or)?d|passphrase|passcode|pwd)(?:[_-]?\d{1,3})?[^\S\n]{0,5}[=:]|(?<=[_-])(?i:pass)=)[^\S\n]{0,5})"
-    r"([a-z\d][a-z\d-]*(?: [a-z\d][a-z\d-]*){1,11})(?=[^\S\n]*(?:#.*)?$)"
+    r"(?m)^([^\S\n]*(?:[-+>|][^\S\n]+)?(?:export[^\S\n]+|set[^\S\n]+|ENV[^\S\n]+)?[\w.-]{0,100}?"
+    r"(?:(?i:passw(?:or)?d|passphrase|passcode|pwd)(?:[_-]?\d{1,3})?[^\S\n]{0,5}(:?=|:)|(?<=[_-])(?i:pass)(=))"
+    r"[^\S\n]{0,5})([A-Za-z\d][A-Za-z\d-]*(?:[^\S\n]{1,3}[A-Za-z\d][A-Za-z\d-]*){1,11})(?=[^\S\n]*(?:#.*)?$)"
 )
-"""A line that sets a password to several words without quotes."""
+"""A line that sets a password to several words without quotes, or a label before some words."""
 
 
 def is_ordinary(value: str) -> bool:
@@ -44,8 +45,19 @@ def mask_phrases(text: str, mask: str, *, least: int = 2) -> str:
     """Mask passphrases without quotes, of `least` words or more, that a whole line sets."""
 
     def replace(found: re.Match[str]) -> str:
-        words = found[2].split()
-        is_label = not _SENTENCE.isdisjoint(words) or any(map(is_ordinary, words))
-        return found[0] if is_label or len(words) < least else found[1] + mask
+        words = found[4].split()
+        is_assigned = found[2] != ":"
+        if len(words) < least or _is_sentence(words, is_assigned=is_assigned):
+            return found[0]
+        return found[1] + mask
 
     return _LINE.sub(replace, text)
+
+
+def _is_sentence(words: Sequence[str], *, is_assigned: bool) -> bool:
+    """Whether words are a sentence or a label about a password. A single word of sentences may be part of a passphrase.
+    After a colon, capitals and a first word of sentences speak for a label, as in `passwd: Authentication failure`."""
+    common = [each.lower() in _SENTENCE or is_ordinary(each) for each in words]
+    if 2 * sum(common) >= len(words):
+        return True
+    return not is_assigned and (common[0] or any(each != each.lower() for each in words))

@@ -21,7 +21,10 @@ _NAMES = (
 )
 _KEY_BEGIN = r"-{4,5} ?BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4,5}"
 _KEY_END = r"-{4,5} ?END"
-_NAME_STEMS = ("key", "secret", "token", "passw", "passphrase", "pwd", "authorization", "cookie", "bearer", "basic")
+_NAME_STEMS = (
+    *("key", "secret", "token", "passw", "passphrase", "passcode", "_pass", "-pass", "pwd"),
+    *("authorization", "cookie", "bearer", "basic"),
+)
 """Every secret name and authentication scheme contains one of these."""
 _TELLING = r"(?=[^\s\"'&,;]{0,200}(?:\d|[@#$%^*+=~_!](?=\w)))"
 """Looks ahead for a digit or a sign within a word: ordinary words have neither."""
