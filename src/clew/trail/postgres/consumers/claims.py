@@ -132,16 +132,17 @@ def _claim_due(
         token, until = clock.new_id(), writing.now + request.lease
         batch = _take_due(writing, stored, request, token, until, room)
         attempts = {row.seq: next_attempt(row, stored.consumer.retry_policy, writing.now) for row in batch.due}
-        given_up = [row for row in batch.due if row.seq in batch.events and attempts[row.seq].refusal is not None]
-        kept = given_up if request.with_refused else []
-        refused = [row for row in batch.due if row not in kept and (row.seq not in batch.events or row in given_up)]
+        given_up = {seq for seq, attempt in attempts.items() if attempt.refusal is not None}
+        buried = set() if request.with_refused else given_up
+        refused = [row for row in batch.due if row.seq not in batch.events or row.seq in buried]
         if refused and not is_alone:
             lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=True)
         for row in refused:
             _refuse(writing, stored.cid, row, batch, attempts[row.seq])
         taken = [row for row in batch.due if row not in refused]
-        if to_hold := taken if stored.consumer.limits is not None else kept:
-            held = [(row.seq, attempts[row.seq].first_at, lanes.token_of(token, row.seq)) for row in to_hold]
+        unheld = [row for row in taken if stored.consumer.limits is not None or row.seq in given_up]
+        if unheld:
+            held = [(row.seq, attempts[row.seq].first_at, lanes.token_of(token, row.seq)) for row in unheld]
             lanes.hold(writing, stored.cid, held, until, request.worker)
         claims += [
             make_claim(
