@@ -7,6 +7,7 @@ import pytest
 from clew.agents.conversations.steps import Choice
 from clew.agents.runs.requests import response_draft
 from clew.errors import AlreadyExists
+from clew.trail.model.event import MAX_DEATHS
 from tests.agents.payments import PAYING, PERMISSIONS, Bank, answer, answer_draft, asked, of_pay, say
 from tests.agents.whole_runs import CLERK, answer_of, hire, is_done_with
 
@@ -120,6 +121,21 @@ async def test_a_later_answer_to_the_same_question_allows_nothing_for_longer(ban
         await say(run)
         await asked(run, 2)
     assert bank.paid == []
+
+
+async def test_a_call_whose_workers_all_die_after_the_answer_ends_with_an_error(bank: Bank) -> None:
+    async with bank.asking() as (run, sent, question):
+        pass
+    await answer(run, question, "once")
+    for at in range(MAX_DEATHS):
+        assert len(await bank.trail.deliveries.claim(PERMISSIONS, by=bank.me, worker=f"w{at}")) == 1
+        await bank.trail.deliveries.abandon(f"w{at}", by=bank.me)
+    async with bank.open([PAYING[0], {"expect": "was given up", "say": "Done."}]) as run:
+        assert answer_of(await run.rest_of(sent)).text == "Done."
+        response = await of_pay(run, sent, run.flow.response)
+    assert response.context["error"] == f"it was given up: {MAX_DEATHS} workers died with it"
+    assert bank.paid == []
+    assert not await bank.trail.dead_letters.list(by=bank.me)
 
 
 async def test_a_door_accepts_the_same_answer_again_and_no_other(bank: Bank) -> None:

@@ -12,6 +12,7 @@ from clew.access import Principal
 from clew.clock import ManualClock
 from clew.tools.tool import Effects, Tool, tool
 from clew.trail.model.breadcrumb import Breadcrumb, Change, Draft
+from clew.trail.model.event import MAX_DEATHS
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.runtimes import Running, running
@@ -77,6 +78,26 @@ async def test_a_result_that_cannot_be_written_is_told_and_the_call_is_not_repea
         assert (answered.context["status"], answered.context["request_id"], len(calls)) == ("error", "r1", 1)
         assert "cannot be stored" in answered.context["error"]
         assert not await trail.dead_letters.list(by=me)
+
+
+@pytest.mark.req("SYL-113")
+async def test_a_model_call_with_which_every_worker_died_gets_one_error_and_is_not_repeated(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with running(trail, clock, me, [], roles=frozenset({"tools"})) as run:
+        messages = [{"role": "user", "content": "x"}]
+        asked = await request(run, run.flow.model_tool, input={"messages": messages}, requestId="r1")
+        for at in range(MAX_DEATHS):
+            assert len(await trail.deliveries.claim("models-runner", by=me, worker=f"w{at}")) == 1
+            await trail.deliveries.abandon(f"w{at}", by=me)
+    async with running(trail, clock, me, [{"say": "Yes."}]) as run:
+        answered = await response(run)
+        await is_done_with(run, "models-runner", asked)
+        assert len(await run.written(None, run.flow.response)) == 1
+        assert run.model.requests == []
+    assert answered.context["request_id"] == "r1"
+    assert answered.context["error"] == f"it was given up: {MAX_DEATHS} workers died with it"
+    assert not await trail.dead_letters.list(by=me)
 
 
 async def test_a_configuration_is_one_and_for_this_tool_or_is_refused(

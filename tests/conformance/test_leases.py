@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock
 from clew.errors import AlreadyExists, InvalidInput, LeaseLost
-from clew.trail.model.event import MAX_DEATHS, RetryPolicy
+from clew.trail.model.event import MAX_DEATHS, ClaimLimits, RetryPolicy
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.records import (
@@ -265,6 +265,40 @@ async def test_an_event_that_kills_its_workers_becomes_a_dead_letter_in_the_end(
     assert titles(await claim(trail, me, limit=1)) == ["next"]
     (letter,) = await trail.dead_letters.list(by=me)
     assert (letter.event.seq, letter.reason) == (1, f"{MAX_DEATHS} workers died with it")
+
+
+@pytest.mark.req("SYL-113")
+@pytest.mark.parametrize("limits", [None, ClaimLimits(workers=2)], ids=["free", "limited"])
+async def test_an_event_that_killed_too_many_workers_can_be_claimed_to_be_ended(
+    trail: Trail, me: Principal, clock: ManualClock, limits: ClaimLimits | None
+) -> None:
+    await register(trail, me, limits=limits)
+    await make(trail, me, "poison")
+    for _ in range(MAX_DEATHS):
+        assert (await claim_one(trail, me, "c", with_refused=True)).refusal == ""
+        clock.advance(seconds=31)
+    for deaths in (MAX_DEATHS, MAX_DEATHS + 1):  # the first worker that is to end it dies too
+        held = await claim_one(trail, me, "c", with_refused=True)
+        assert (titles([held]), held.refusal) == (["poison"], f"{deaths} workers died with it")
+        assert await trail.deliveries.claim("c", by=me, worker="other", with_refused=True) == []
+        clock.advance(seconds=31 if deaths == MAX_DEATHS else 0)
+    await trail.deliveries.finish(held, [draft("instead")], by=me)
+    assert titles(await claim(trail, me)) == ["instead"]
+    assert not await trail.dead_letters.list(by=me)
+
+
+async def test_an_event_past_its_deadline_can_be_claimed_to_be_ended(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await register(trail, me, retry=RetryPolicy(deadline=60.0))
+    await make(trail, me, "late")
+    await claim_one(trail, me, "c")
+    clock.advance(seconds=61)
+    held = await claim_one(trail, me, "c", with_refused=True)
+    assert held.refusal == "past its deadline"
+    assert await trail.deliveries.fail(held, held.refusal, by=me, retry=False)
+    (letter,) = await trail.dead_letters.list(by=me)
+    assert letter.reason == "past its deadline"
 
 
 @pytest.mark.parametrize("reason", ["", "x" * 100_000, "nul \x00", "🧵", "שלום"], ids=short)

@@ -8,6 +8,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from clew.access import Principal
 from clew.agents.conversations.conversation import Conversations
 from clew.clock import SystemClock
@@ -22,10 +24,11 @@ from clew.tools.sandbox import open_sandbox
 from clew.tools.tool import Effects, Tool, ToolContext, tool
 from clew.trail.bootstrap import bootstrap
 from clew.trail.model.flow import read_flow
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.store import Trail
 from tests.agents.runtimes import running
 from tests.faults.processes import open_at
-from tests.faults.tool_conversation import NOWHERE, Doom, Outside, arm
+from tests.faults.tool_conversation import NOWHERE, Doom, Outside, arm, die
 from tests.team.runtime.scripted_crew import define
 from tests.team.worktrees.projects import git, make_repository
 
@@ -145,7 +148,7 @@ async def work(channel: Connection, path: Path, doom: Doom = NOWHERE) -> None:
     arm(trail, doom)
     team = await open_team(trail, folder)
     session = (path / SESSION).read_text()
-    tools = [*team_tools(folder), *member_tools(team, folder, Outside(path))]
+    tools = [*(fatal(each, doom) for each in team_tools(folder)), *member_tools(team, folder, Outside(path))]
     conversations = Conversations(trail, await read_flow(trail, by=ME), folder.clock)
     additions = team_additions(trail, conversations, folder.clock, completion_gate, by=ME)
     async with running(trail, folder.clock, ME, SCRIPT, tools=tools, additions=additions):
@@ -153,6 +156,38 @@ async def work(channel: Connection, path: Path, doom: Doom = NOWHERE) -> None:
             pass
     channel.send(str((await team.state(session, by=ME)).outcome))
     await trail.close()
+
+
+def fatal(tool: Tool, doom: Doom) -> Tool:
+    """A tool that kills the process if the process is to die inside it."""
+
+    async def strike(arguments: dict[str, Any], context: ToolContext) -> Any:
+        die()
+
+    return msgspec.structs.replace(tool, call=strike) if doom.strikes("inside", tool.name) else tool
+
+
+async def responses_of(path: Path, tool: str) -> list[dict[str, Any]]:
+    """The contents of the responses of one tool."""
+    trail = await open_at(path, clock=SystemClock())
+    try:
+        named = ContextMatch(path="tool", value=tool)
+        flow = await read_flow(trail, by=ME)
+        page = await trail.records.list(Selector(schema_name=flow.response, context_match=(named,)), by=ME)
+        return [each.context for each in page.items]
+    finally:
+        await trail.close()
+
+
+async def outcome_of(path: Path) -> str:
+    """The reason with which the work ended; `clew team status` shows it."""
+    folder = open_folder(path)
+    trail = await open_at(path, clock=folder.clock)
+    try:
+        assert not await trail.dead_letters.list(by=ME)
+        return (await (await open_team(trail, folder)).state((path / SESSION).read_text(), by=ME)).reason
+    finally:
+        await trail.close()
 
 
 async def final_state(path: Path) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from clew.trail.bootstrap import read_pieces
+from clew.trail.model.event import MAX_DEATHS
 from clew.trail.model.flow import shipped_flow
 from tests.faults.processes import KILLED, Child, open_at
 from tests.faults.tool_conversation import (
@@ -38,6 +39,7 @@ AGAIN = (FLOW.delta, FLOW.budget, FLOW.host)
 """Records of every start and of every call of a model: dying after each of them would make no progress."""
 BILL = "please settle the bill"
 LETTER = "please send the letter"
+FATAL: list[dict[str, Any]] = [PAYING[0], {"expect": f"{MAX_DEATHS} workers died with it", "say": "I cannot look."}]
 
 
 def live(folder: Path, doom: Doom = NOWHERE, script: list[dict[str, Any]] = PAYING, text: str = BILL) -> str:
@@ -129,6 +131,16 @@ def test_an_interrupted_effect_without_a_key_is_reported_and_not_repeated(tmp_pa
     assert live(tmp_path, NOWHERE, SENDING, LETTER) == "Unsure."
     assert Outside(tmp_path).effects() == ["letter"]
     assert asyncio.run(statuses(tmp_path)) == ["success", "interrupted", "success"]
+
+
+@pytest.mark.req("SYL-113")
+def test_a_run_goes_on_with_an_error_if_a_tool_kills_every_worker(tmp_path: Path) -> None:
+    asyncio.run(prepare(tmp_path))
+    doom = Doom("inside", tool="look")
+    assert [live(tmp_path, doom, FATAL) for _ in range(MAX_DEATHS)] == [""] * MAX_DEATHS
+    assert live(tmp_path, doom, FATAL) == "I cannot look."
+    assert asyncio.run(statuses(tmp_path)) == ["success", "error", "success"]
+    assert end_of(tmp_path)["dead letters"] == []
 
 
 @pytest.mark.req("BEY-07")

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from clew.trail.bootstrap import read_pieces
+from clew.trail.model.event import MAX_DEATHS
 from clew.trail.model.flow import shipped_flow
 from tests.faults.processes import KILLED, Child
-from tests.faults.teamwork import RIGHT, final_state, head_of, prepare, work
+from tests.faults.teamwork import RIGHT, final_state, head_of, outcome_of, prepare, responses_of, work
 from tests.faults.tool_conversation import NOWHERE, Doom, Point
 
 PATIENCE = 300.0
@@ -86,6 +87,17 @@ def test_a_team_killed_after_every_event_still_finishes(tmp_path: Path, uninterr
     assert said == "completed"
     assert lives > uninterrupted["events"] / 4
     assert comparable(asyncio.run(final_state(tmp_path))) == comparable(uninterrupted)
+
+
+@pytest.mark.req("SYL-113")
+def test_a_team_ends_with_the_reason_if_its_first_tool_kills_every_worker(tmp_path: Path) -> None:
+    asyncio.run(prepare(tmp_path))
+    doom = Doom("inside", tool="team-open")
+    assert [live(tmp_path, doom) for _ in range(MAX_DEATHS)] == [""] * MAX_DEATHS
+    assert live(tmp_path, doom) == "failed"
+    (response,) = asyncio.run(responses_of(tmp_path, "team-open"))
+    assert (response["status"], response["error"]) == ("error", f"it was given up: {MAX_DEATHS} workers died with it")
+    assert asyncio.run(outcome_of(tmp_path)) == f"the work tree cannot be made: {response['error']}"
 
 
 def kill(folder: Path, uninterrupted: dict[str, Any], point: Point, event: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,6 +97,35 @@ async def test_an_exhausted_event_is_a_dead_letter_with_its_reason_and_is_replay
 
     assert state.dead == 0
     assert await texts(trail, "done.v1") == ["x"]
+
+
+@pytest.mark.req("SYL-113")
+async def test_an_exhausted_event_leaves_the_records_of_its_handler_instead_of_a_dead_letter(trail: Trail) -> None:
+    async def given_up(event: Event, reason: str) -> list[Draft]:
+        return [Draft(title="Sorry", schema_name="sorry.v1", context={"text": f"{text_of(event)}: {reason}"})]
+
+    calls = Calls(fail_with(ValueError("no")))
+    handler = replace(handler_of(calls, retry=RetryPolicy(attempts=2, backoff=0.0)), given_up=given_up)
+    async with run_worker(trail, handler):
+        await trail.records.create(note("x"), by=ANN)
+        await settled(trail)
+    assert (len(calls.events), await texts(trail, "sorry.v1")) == (2, ["x: ValueError: no"])
+    assert not await trail.dead_letters.list(by=ANN)
+
+
+@pytest.mark.parametrize("fault", ["unwritable", "broken"])
+async def test_an_exhausted_event_is_a_dead_letter_if_the_records_for_it_fail(trail: Trail, fault: str) -> None:
+    async def given_up(event: Event, reason: str) -> list[Draft]:
+        if fault == "broken":
+            raise RuntimeError("this too")
+        return [Draft(title="", context={})]
+
+    handler = replace(handler_of(Calls(fail_with(ValueError("no"))), retry=RetryPolicy(attempts=1)), given_up=given_up)
+    async with run_worker(trail, handler):
+        await trail.records.create(note(), by=ANN)
+        await until(trail, lambda state: state.dead == 1)
+    (letter,) = await trail.dead_letters.list(by=ANN)
+    assert letter.reason == "ValueError: no"
 
 
 @pytest.mark.req("SYL-112")

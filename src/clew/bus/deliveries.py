@@ -44,6 +44,7 @@ class WokenDeliveries(DelegatingDeliveries):
         limit: int = 1,
         lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
+        with_refused: bool = False,
     ) -> list[Claim]:
         known = self._registered.get((by.owner_id, consumer))
 
@@ -63,7 +64,7 @@ class WokenDeliveries(DelegatingDeliveries):
 
         return await self._bell.attempt(
             lambda seconds: self._deliveries.claim(
-                consumer, by=by, worker=worker, limit=limit, lease=lease, wait=seconds
+                consumer, by=by, worker=worker, limit=limit, lease=lease, wait=seconds, with_refused=with_refused
             ),
             wait,
             is_meant,

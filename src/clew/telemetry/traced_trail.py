@@ -45,8 +45,11 @@ class TracedDeliveries(DelegatingDeliveries):
         limit: int = 1,
         lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
+        with_refused: bool = False,
     ) -> list[Claim]:
-        claims = await self._deliveries.claim(consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait)
+        claims = await self._deliveries.claim(
+            consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait, with_refused=with_refused
+        )
         self._tracer.begin(claims)
         return claims
 

@@ -53,8 +53,11 @@ class DelegatingDeliveries:
         limit: int = 1,
         lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
+        with_refused: bool = False,
     ) -> list[Claim]:
-        return await self._deliveries.claim(consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait)
+        return await self._deliveries.claim(
+            consumer, by=by, worker=worker, limit=limit, lease=lease, wait=wait, with_refused=with_refused
+        )
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:
         return await self._deliveries.extend(claim, by=by, lease=lease)

@@ -166,10 +166,12 @@ class Deliveries(Protocol):
         limit: int = 1,
         lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
+        with_refused: bool = False,
     ) -> list[Claim]:
         """Claim up to `limit` events that no other worker handles. If there are none, wait up to `wait` seconds for the
         first: a new event, a released claim, or a retry or lease that falls due ends the wait. Empty if no event came.
-        A cancelled call keeps no claims. Raises NotFound."""
+        A cancelled call keeps no claims. An event with too many deaths or past its deadline becomes a dead letter; if
+        `with_refused`, it is claimed with a `refusal` instead. Raises NotFound."""
         ...
 
     async def extend(self, claim: Claim, *, by: Principal, lease: timedelta) -> Claim:

@@ -111,7 +111,8 @@ def _tools_handlers(name: str, deps: ToolDeps, place: str | None) -> list[Handle
     answers = UniversalExecutor([Subscription(schema_name=deps.flow.permission_answer)], runner.on_permission).handlers(
         f"{name}/permissions", after=_start_of(place), ordered=False, retry=PATIENCE
     )
-    return [*_request_handlers(name, deps, "ne", runner, deps.limits.of_tools), *answers]
+    requests = _request_handlers(name, deps, "ne", runner, deps.limits.of_tools)
+    return [*requests, *(replace(each, given_up=runner.on_given_up) for each in answers)]
 
 
 def _request_handlers(
@@ -119,7 +120,7 @@ def _request_handlers(
 ) -> list[Handler]:
     executor = UniversalExecutor([_requests(deps.flow, op, runner.place)], runner.on_request)
     handlers = executor.handlers(name, after=_start_of(runner.place), ordered=False, retry=PATIENCE)
-    return [replace(each, refused=runner.on_refused, limits=limits) for each in handlers]
+    return [replace(each, refused=runner.on_refused, given_up=runner.on_given_up, limits=limits) for each in handlers]
 
 
 def _start_of(place: str | None) -> int | None:
@@ -159,6 +160,21 @@ class ToolsRunner:
         why = f"its result cannot be stored: {error}"[:MAX_WHY]
         return [inherit(response_draft(self._flow, record, tool, "error", error=why), record)]
 
+    async def on_given_up(self, event: Event, reason: str) -> Sequence[Draft]:
+        """The error response to a call that failed too often or with which too many workers died. The run goes on with
+        this response."""
+        record = await self._find_call(event)
+        if record is None:
+            return ()
+        is_request = record.schema_name == self._flow.request
+        if is_request and await is_id_taken(self._deps.trail, self._flow, record, by=self._deps.by):
+            record = with_own_id(record)
+        if await self._has_response(record):
+            return ()
+        if self._is_elsewhere(record):
+            return await self._leave(record, event)
+        return [self._refusal(record, f"it was given up: {reason}"[:MAX_WHY], "given_up")]
+
     async def on_permission(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         """Continue with a request after the answer of the user. An answer without an open question does nothing, and a
         request that was changed after the question is not run."""
@@ -192,14 +208,28 @@ class ToolsRunner:
     async def refuse(self, event: Event, place: str, why: str) -> Sequence[Draft]:
         """The error response to a call that no worker can make. `event` is the request of the call, or the user's
         answer to the question about it."""
-        record = event.breadcrumb
-        if record is not None and record.schema_name == self._flow.permission_answer:
-            record = await find_open_question(self._deps.trail, self._flow, record, by=self._deps.by)
+        record = await self._find_call(event)
         if record is None or find_place(record) != place or await self._has_response(record):
             return ()
+        return [self._refusal(record, why, "placement")]
+
+    async def _find_call(self, event: Event) -> Breadcrumb | None:
+        """The request of an event. If the event is an answer, this is the request of its open question, or the question
+        itself if the request was changed."""
+        record = event.breadcrumb
+        if record is None or record.schema_name != self._flow.permission_answer:
+            return record
+        question = await find_open_question(self._deps.trail, self._flow, record, by=self._deps.by)
+        if question is None:
+            return None
+        return await find_subject(self._deps.trail, question, by=self._deps.by) or question
+
+    def _refusal(self, record: Breadcrumb, why: str, error_type: str) -> Draft:
+        """The error response to a request that is not run, or not again."""
         tool = str(record.context.get("tool") or "unknown")
-        draft = response_draft(self._flow, record, tool, "error", error=why, extra={"error_type": "placement"})
-        return [inherit(draft, record)]
+        return inherit(
+            response_draft(self._flow, record, tool, "error", error=why, extra={"error_type": error_type}), record
+        )
 
     async def _has_response(self, record: Breadcrumb) -> bool:
         tag = REQUEST_TAG + (find_request_id(record) or record.id)

@@ -128,7 +128,9 @@ class PlaceWatch:
 
     async def _refuse_all(self, queue: str, place: str) -> None:
         with contextlib.suppress(NotFound):  # the queue is gone
-            while claims := await self._trail.deliveries.claim(queue, by=self._by, worker=self._worker, limit=_BATCH):
+            while claims := await self._trail.deliveries.claim(
+                queue, by=self._by, worker=self._worker, limit=_BATCH, with_refused=True
+            ):
                 is_alone = place not in await self._live()
                 for claim in claims:
                     with contextlib.suppress(LeaseLost):

@@ -119,7 +119,8 @@ class Webhook(msgspec.Struct, frozen=True, kw_only=True):
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True):
     """The right to handle one event until `lease_until`. `key` is the same for every attempt: give it to an
-    outside system that can recognise a repeated effect."""
+    outside system that can recognise a repeated effect. With a `refusal`, the queue gives the event up for this reason:
+    the worker must end it with `finish` or `fail` and not attempt it again."""
 
     consumer: str
     event: Event
@@ -127,6 +128,7 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     lease_until: datetime
     token: str
     key: str
+    refusal: str = ""
 
 
 class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):

@@ -18,7 +18,7 @@ import msgspec
 from clew.access import Principal
 from clew.errors import AccessDenied, ClewError, InvalidInput, LeaseLost, StorageError
 from clew.trail.model.breadcrumb import Draft
-from clew.trail.model.event import DEFAULT_LEASE, Claim, Event
+from clew.trail.model.event import DEFAULT_LEASE, DEFAULT_RETRY, Claim, Event
 from clew.trail.model.selector import Selector, matches, matches_envelope
 from clew.trail.store import Trail
 
@@ -50,6 +50,9 @@ Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
 
 Refused = Callable[[Claim, ClewError], Sequence[Draft]]
 """The record that replaces outputs which cannot be written, for work that must not be repeated."""
+
+GivenUp = Callable[[Claim, str], Awaitable[Sequence[Draft]]]
+"""The records to write in place of a dead letter. The text is the reason why the event is given up."""
 
 
 @dataclass(slots=True, eq=False)
@@ -83,10 +86,14 @@ class ClaimLoop:
         lease: timedelta = DEFAULT_LEASE,
         share: float = 1.0,
         refused: Refused | None = None,
+        given_up: GivenUp | None = None,
+        attempts: int = DEFAULT_RETRY.attempts,
     ) -> None:
         self._trail = trail
         self._consumer = consumer
         self._refused = refused
+        self._given_up = given_up
+        self._attempts = attempts
         self._share = share
         self._busy_since: float | None = None
         self._work = work
@@ -146,6 +153,7 @@ class ClaimLoop:
             limit=room,
             lease=self._lease,
             wait=self._lease.total_seconds(),
+            with_refused=self._given_up is not None,
         )
         claiming = self._claiming = asyncio.ensure_future(claim)
         try:
@@ -183,6 +191,9 @@ class ClaimLoop:
 
     async def _handle(self, held: _Held) -> None:
         try:
+            if held.claim.refusal and self._given_up is not None:
+                await self._give_up(held.claim, self._given_up, held.claim.refusal)
+                return
             outcome = await self._work(held.claim)
             held.is_done = True
             await self._settle(held, outcome)
@@ -228,11 +239,29 @@ class ClaimLoop:
             describe(error),
             exc_info=None if is_ours else error,
         )
+        if self._given_up is not None and held.claim.attempt >= self._attempts:
+            await self._give_up(held.claim, self._given_up, describe(error))
+            return
         try:
             if await self._trail.deliveries.fail(held.claim, describe(error), by=self._by) and is_ours:
                 _log.warning("%s gave up on event %d: %s", self._consumer, event.seq, describe(error))
         except ClewError as refused:
             _log.warning("%s: event %d is left to its lease: %s", self._consumer, event.seq, refused)
+
+    async def _give_up(self, claim: Claim, given_up: GivenUp, reason: str) -> None:
+        """End an event that is not attempted again. It becomes a dead letter only if the records in place of one cannot
+        be made or written. If the storage fails, the event comes again when the lease ends."""
+        _log.warning("%s gives up on event %d: %s", self._consumer, claim.event.seq, reason)
+        try:
+            try:
+                await self._trail.deliveries.finish(claim, await given_up(claim, reason), by=self._by)
+            except (StorageError, LeaseLost):
+                raise
+            except Exception as error:
+                _log.warning("%s: event %d becomes a dead letter: %s", self._consumer, claim.event.seq, describe(error))
+                await self._trail.deliveries.fail(claim, reason, by=self._by, retry=False)
+        except ClewError as refused:
+            _log.warning("%s: event %d is left to its lease: %s", self._consumer, claim.event.seq, refused)
 
     async def _release(self, held: _Held, delay: float = 0.0) -> None:
         """Release a claim now. This does not count as a failure: another worker may claim the event, at once or after a

@@ -19,7 +19,7 @@ from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import DEFAULT_LEASE, Claim, ClaimLimits, Consumer, Event, EventType, RetryPolicy
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
-from clew.trail.work.claims import ClaimLoop, Refused, is_meant, retry_on_storage_error
+from clew.trail.work.claims import ClaimLoop, GivenUp, Refused, is_meant, retry_on_storage_error
 
 HandlerFunction = Callable[[Event, Any], Awaitable[Sequence[Draft] | None]]
 """Takes one event and the `deps` of the worker, and returns the breadcrumbs to write."""
@@ -34,8 +34,9 @@ CHANGES: tuple[EventType, ...] = ("breadcrumb.created", "breadcrumb.updated")
 class Handler:
     """A function with the events it is for. `name` is the name of its durable consumer, so a handler with a new name
     starts as a new consumer. See `Consumer` for `after`, `ordered`, `limits` and `delay`. If the outputs cannot be
-    written, Clew writes the drafts of `refused` instead and does not run the function again. With `takes_gone`, it also
-    gets events whose breadcrumb was deleted in the meantime."""
+    written, Clew writes the drafts of `refused` instead and does not run the function again. If the attempts are used
+    up, or too many workers died with an event, Clew writes the drafts of `given_up` and makes no dead letter. With
+    `takes_gone`, it also gets events whose breadcrumb was deleted in the meantime."""
 
     name: str
     selector: Selector
@@ -47,6 +48,7 @@ class Handler:
     ordered: bool = True
     agent_id: str | None = None
     refused: Callable[[Event, ClewError], Sequence[Draft]] | None = None
+    given_up: Callable[[Event, str], Awaitable[Sequence[Draft]]] | None = None
     limits: ClaimLimits | None = None
     takes_gone: bool = False
     delay: float = 0.0
@@ -151,6 +153,8 @@ class Worker:
                 lease=lease,
                 share=share,
                 refused=_refused(handler),
+                given_up=_given_up(handler),
+                attempts=handler.retry.attempts,
             )
             self._loops[handler.name] = handler, loop
 
@@ -215,3 +219,14 @@ class Worker:
 def _refused(handler: Handler) -> Refused | None:
     refused = handler.refused
     return None if refused is None else lambda claim, error: refused(claim.event, error)
+
+
+def _given_up(handler: Handler) -> GivenUp | None:
+    given_up = handler.given_up
+    if given_up is None:
+        return None
+
+    async def drafts(claim: Claim, reason: str) -> Sequence[Draft]:
+        return await given_up(claim.event, reason) if handler.accepts(claim.event) else ()
+
+    return drafts

@@ -74,7 +74,9 @@ def is_late(deadline: float | None, first_at: int, moment: int) -> bool:
     return deadline is not None and moment > first_at + int(deadline * 1_000_000)
 
 
-def make_claim(consumer: Consumer, event: Event, *, attempt: int, until: int, token: str) -> Claim:
+def make_claim(
+    consumer: Consumer, event: Event, *, attempt: int, until: int, token: str, refusal: str | None = None
+) -> Claim:
     key = f"{consumer.name}/{event.seq}"
     return Claim(
         consumer=consumer.name,
@@ -83,6 +85,7 @@ def make_claim(consumer: Consumer, event: Event, *, attempt: int, until: int, to
         lease_until=from_micros(until),
         token=token,
         key=key,
+        refusal=refusal or "",
     )
 
 

@@ -39,6 +39,7 @@ class ClaimRequest(NamedTuple):
     worker: str
     limit: int
     lease: int
+    with_refused: bool
 
 
 class Claimed(NamedTuple):
@@ -131,14 +132,17 @@ def _claim_due(
         token, until = clock.new_id(), writing.now + request.lease
         batch = _take_due(writing, stored, request, token, until, room)
         attempts = {row.seq: next_attempt(row, stored.consumer.retry_policy, writing.now) for row in batch.due}
-        refused = [row for row in batch.due if row.seq not in batch.events or attempts[row.seq].refusal is not None]
+        given_up = {seq for seq, attempt in attempts.items() if attempt.refusal is not None}
+        buried = set() if request.with_refused else given_up
+        refused = [row for row in batch.due if row.seq not in batch.events or row.seq in buried]
         if refused and not is_alone:
             lock_lanes(writing, stored.owner_id, stored.consumer.name, shared=True)
         for row in refused:
             _refuse(writing, stored.cid, row, batch, attempts[row.seq])
         taken = [row for row in batch.due if row not in refused]
-        if taken and stored.consumer.limits is not None:
-            held = [(row.seq, attempts[row.seq].first_at, lanes.token_of(token, row.seq)) for row in taken]
+        unheld = [row for row in taken if stored.consumer.limits is not None or row.seq in given_up]
+        if unheld:
+            held = [(row.seq, attempts[row.seq].first_at, lanes.token_of(token, row.seq)) for row in unheld]
             lanes.hold(writing, stored.cid, held, until, request.worker)
         claims += [
             make_claim(
@@ -147,6 +151,7 @@ def _claim_due(
                 attempt=attempts[row.seq].number,
                 until=until,
                 token=lanes.token_of(token, row.seq),
+                refusal=attempts[row.seq].refusal,
             )
             for row in taken
         ]

@@ -124,12 +124,15 @@ class PostgresDeliveries:
         limit: int = 1,
         lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
+        with_refused: bool = False,
     ) -> list[Claim]:
         by.require("subscribe")
         check_claim_limit(limit)
         refuse_unknown(consumer)
         loop = asyncio.get_running_loop()
-        request = ClaimRequest(consumer, by, lanes.cut_worker(worker), limit, lease // timedelta(microseconds=1))
+        request = ClaimRequest(
+            consumer, by, lanes.cut_worker(worker), limit, lease // timedelta(microseconds=1), with_refused
+        )
         until = loop.time() + wait
         woken = asyncio.Event()
         with self._engine.wakeups.watching(woken.set) if wait > 0 else contextlib.nullcontext():

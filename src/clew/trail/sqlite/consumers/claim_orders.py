@@ -25,6 +25,7 @@ class Order:
     worker: str
     limit: int
     lease: int
+    with_refused: bool
     done: asyncio.Future[None]
     stored: StoredConsumer | None = None
     due: int | None = None

@@ -130,20 +130,22 @@ class Claiming:
 
     def _take(self, writing: Writing, stored: StoredConsumer, order: Order, row: Due) -> Claim | None:
         """Claim one row. If too many workers died with it or its deadline has passed, make it a dead letter and return
-        None."""
+        None, unless the order is also for refused events."""
         event = self._load(writing, stored, row.seq)
         if event is None:
             lanes.leave(writing, stored.cid, row.seq, row.lane)
             return None
         attempt = next_attempt(row, stored.consumer.retry_policy, writing.now)
-        if attempt.refusal is not None:
+        if attempt.refusal is not None and not order.with_refused:
             lanes.bury(writing, stored.cid, row.seq, row.lane, attempt.refusal)
             return None
         until, token = writing.now + order.lease, self._clock.new_id()
         lanes.hold(
             writing, stored.cid, row.seq, until=until, first_at=attempt.first_at, token=token, worker=order.worker
         )
-        return make_claim(stored.consumer, event, attempt=attempt.number, until=until, token=token)
+        return make_claim(
+            stored.consumer, event, attempt=attempt.number, until=until, token=token, refusal=attempt.refusal
+        )
 
     def _load(self, writing: Writing, stored: StoredConsumer, seq: int) -> Event | None:
         """The event of a waiting row, or None if the consumer may no longer see it."""

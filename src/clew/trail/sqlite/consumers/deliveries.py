@@ -139,6 +139,7 @@ class SqliteDeliveries:
         limit: int = 1,
         lease: timedelta = DEFAULT_LEASE,
         wait: float = 0.0,
+        with_refused: bool = False,
     ) -> list[Claim]:
         by.require("subscribe")
         check_claim_limit(limit)
@@ -151,6 +152,7 @@ class SqliteDeliveries:
                 worker=worker,
                 limit=limit,
                 lease=lease // timedelta(microseconds=1),
+                with_refused=with_refused,
                 done=loop.create_future(),
             )
             claims = await self._stand(order, until - loop.time())
