@@ -162,3 +162,34 @@ async def test_a_response_that_is_deleted_before_its_agent_saw_it_does_not_stall
     else:
         assert (ended.status, ended.text) == ("done", "Done.")
         assert "text was deleted" in str(run.model.requests)
+
+
+@pytest.mark.parametrize("which", ["model", "tool"])
+async def test_a_response_that_is_deleted_while_its_agent_begins_to_read_it_does_not_stall_the_run(
+    trail: Trail, clock: ManualClock, me: Principal, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @tool(name="look")
+    async def look() -> str:
+        """Look somewhere."""
+        return FOUND
+
+    execute = AgentRunner.execute
+    deleted: set[str] = set()
+
+    async def delete(runner: AgentRunner, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
+        is_meant = trigger.schema_name == "tool.response.v1" and (trigger.context["tool"] == "look") == (which == "tool")
+        if is_meant and trigger.id not in deleted:
+            deleted.add(trigger.id)
+            await trail.records.delete(trigger.id, by=me)
+        return await execute(runner, trigger, gathered, event)
+
+    monkeypatch.setattr(AgentRunner, "execute", delete)
+    async with running(trail, clock, me, [{"call": {"look": {}}}, {"say": "Done."}], tools=[look]) as run:
+        await hire(run, capabilities={"tools": ["look"]})
+        sent = await run.talk.send("look", by=me, agent=CLERK)
+        ended = answer_of(await run.rest_of(sent))
+    if which == "model":
+        assert (ended.status, DELETED_ANSWER in ended.text) == ("stopped", True)
+    else:
+        assert (ended.status, ended.text) == ("done", "Done.")
+        assert "text was deleted" in str(run.model.requests)

@@ -93,6 +93,8 @@ class AgentRunner:
     async def execute(self, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
         run = find_run(trigger) or trigger.id
         state = read_state(self._flow, await self._deps.runs.read(run), self._agent.agent_id)
+        if trigger.schema_name == self._flow.response and trigger.id not in state.records:
+            return await self.on_gone(event)  # deleted since this event was read
         drafts = () if state.is_ended else await self._step(trigger, gathered, state)
         if state.is_ended or any(each.schema_name == self._flow.answer for each in drafts):
             self._deps.runs.forget(run)

@@ -39,7 +39,9 @@ _QUOTED = lazy_pattern(rf"(?<!\w)(?P<quote>[\"'`])(?P<text>{_QUOTED_WORD}(?: {_Q
 """A quotation of several words, such as a message."""
 _PLAIN_QUOTES = str.maketrans(dict.fromkeys("“”„«»", '"'))
 _LITERALS = {quote: lazy_pattern(rf"{quote}((?:[^{quote}\\]|\\.)*)(?:{quote}|$)") for quote in "\"'`"}
-_PLACEHOLDER = lazy_pattern(r"%(?:\(\w+\))?[-+#0]*\d*(?:\.\d+)?[a-z]|[$#]?\{(?:[^{}]|\{[^{}]*\})*\}")
+_PLACEHOLDER = lazy_pattern(
+    r"%(?:\(\w{1,60}\))?[-+#.*$\d]{0,20}(?:hh?|ll?|[zjt])?[A-Za-z@%]|[$#]?\{(?:[^{}]|\{[^{}]*\})*\}"
+)
 _ESCAPE = lazy_pattern(r"\\(.)")
 _WORD = lazy_pattern(r"[^\W\d_]{3,}")
 
