@@ -118,3 +118,20 @@ def test_the_exit_code_stands_where_standard_error_takes_nothing(
     done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=place, timeout=PATIENCE, check=False)
     os.close(place)
     assert done.returncode == code
+
+
+@pytest.mark.parametrize(
+    ("code", "arguments", "closing"),
+    [
+        (0, ["trail", "put", "--title", "A record without standard output"], ">&-"),
+        (0, ["--help"], ">&-"),
+        (0, ["trail", "put", "--title", "A record without standard input"], "<&-"),
+        (1, ["trail", "show", "missing"], "<&- >&-"),
+    ],
+)
+def test_a_closed_stream_is_an_empty_one(folder: Path, code: int, arguments: list[str], closing: str) -> None:
+    command = ["sh", "-c", f"exec {shlex.join([*COMMAND, *arguments])} {closing}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "unforeseen" not in done.stderr

@@ -9,6 +9,7 @@ import io
 import os
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.cli import main
@@ -38,6 +39,7 @@ def run_command() -> int:
     gc.set_threshold(YOUNG_OBJECTS)
     if sys.platform != "win32":  # its console is no file
         sys.stderr = open_stderr()
+    fill_closed_streams()
     if not _is_server():
         # numpy's threads wait in a busy loop, and one question has no matrix that is large enough to share
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -68,6 +70,14 @@ def open_stderr() -> io.TextIOWrapper:
         file = io.FileIO(os.devnull, "w")
     encoding = sys.stderr.encoding if sys.stderr is not None else None
     return io.TextIOWrapper(io.BufferedWriter(file), encoding, errors="backslashreplace", line_buffering=True)
+
+
+def fill_closed_streams() -> None:
+    """Standard input is empty, and standard output is discarded, where the caller closed them."""
+    if sys.stdin is None:
+        sys.stdin = Path(os.devnull).open(encoding="utf-8")
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
 
 
 def _is_server() -> bool:
