@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
 
 import pytest
 
 from clew.access import Principal
-from clew.clock import ManualClock
+from clew.clock import ManualClock, SystemClock
 from clew.errors import InvalidInput, LeaseLost
-from clew.trail.model.event import Consumer
+from clew.trail.model.event import Claim, Consumer
 from clew.trail.store import Trail
+from tests.conformance.conftest import OpenAgain
 from tests.conformance.records import claim, draft, make, session, titles
 
 PATIENCE = 30.0
@@ -76,6 +79,32 @@ async def test_a_worker_that_waits_gets_a_delayed_event_in_time(
     await make(trail, me, "b")  # an event wakes workers that a changed clock does not
     async with asyncio.timeout(PATIENCE):
         assert titles(await waiting) == ["a"]
+
+
+async def _claim_beside_a_worker_that_stops(trail: Trail, me: Principal, work: Awaitable[object]) -> list[Claim]:
+    """The claims of a worker that waits during `work`. A worker that has waited longer is cancelled after it."""
+    stopped, waiting = (
+        asyncio.ensure_future(trail.deliveries.claim("c", by=me, worker=name, wait=PATIENCE)) for name in ("w1", "w2")
+    )
+    await asyncio.sleep(0.1)  # until the registration no longer wakes them
+    await work
+    stopped.cancel()
+    return await waiting
+
+
+async def test_every_waiting_worker_learns_when_a_delayed_event_is_due(open_again: OpenAgain, me: Principal) -> None:
+    trail = await open_again(clock=SystemClock())
+    await trail.deliveries.register(Consumer(name="c", delay=0.3), by=me)
+    assert titles(await _claim_beside_a_worker_that_stops(trail, me, make(trail, me, "a"))) == ["a"]
+
+
+async def test_every_waiting_worker_learns_when_a_released_event_is_due(open_again: OpenAgain, me: Principal) -> None:
+    trail = await open_again(clock=SystemClock())
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "a")
+    (held,) = await claim(trail, me, lease=timedelta(hours=1))
+    release = trail.deliveries.release(held, by=me, delay=0.3)
+    assert titles(await _claim_beside_a_worker_that_stops(trail, me, release)) == ["a"]
 
 
 @pytest.mark.parametrize("delay", [-1.0, 90_000.0])
