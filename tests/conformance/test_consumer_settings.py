@@ -158,3 +158,24 @@ async def test_the_start_of_a_consumer_stays_when_it_is_registered_again(
     again = await trail.deliveries.register(Consumer(name="c", after=later), by=me)
     assert again.consumer.after == begin
     assert titles(await claim(trail, me, limit=10)) == ["after"]
+
+
+@pytest.mark.parametrize("later", [0, 1, 2**62])
+async def test_a_consumer_that_named_no_start_has_none_when_it_is_registered_again(
+    trail: Trail, me: Principal, later: int
+) -> None:
+    await make(trail, me, "before")
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "after")
+    again = await trail.deliveries.register(Consumer(name="c", after=later), by=me)
+    assert again.consumer.after is None
+    assert titles(await claim(trail, me, limit=10)) == ["after"]
+
+
+async def test_the_start_of_a_consumer_stays_when_it_is_registered_again_without_one(
+    trail: Trail, me: Principal
+) -> None:
+    await make(trail, me, "before")
+    await trail.deliveries.register(Consumer(name="c", after=1), by=me)
+    again = await trail.deliveries.register(Consumer(name="c"), by=me)
+    assert again.consumer.after == 1
