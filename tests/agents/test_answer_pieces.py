@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import msgspec
 import pytest
 
 from clew.access import Principal
+from clew.agents.budgets.budget import AgentBudget
 from clew.agents.runs.model_calls import AnswerPieces
 from clew.agents.runs.requests import read_request, request_draft
 from clew.clock import ManualClock
+from clew.errors import InvalidInput
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.runtimes import Running, running
+from tests.agents.whole_runs import CLERK, answer_of, hire
+
+HALF = "\ud800"
+"""Half of a surrogate pair: the trail refuses it."""
 
 
 async def pieces_of(run: Running) -> AnswerPieces:
@@ -53,3 +62,29 @@ async def test_the_text_of_a_call_that_failed_is_kept(trail: Trail, clock: Manua
         await pieces.add("half")
         await pieces.flush()
         assert [each.context["text"] for each in await run.written(None, run.flow.delta)] == ["half"]
+
+
+async def test_a_piece_that_was_not_written_is_not_lost_silently(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with running(trail, clock, me, []) as run:
+        pieces = await pieces_of(run)
+        for text in (HALF, "two"):
+            await pieces.add(text)
+            await asyncio.sleep(0.2)
+        with pytest.raises(InvalidInput, match="surrogate"):
+            await pieces.take()
+        await pieces.flush()
+        assert await run.written(None, run.flow.delta) == []
+
+
+async def test_an_answer_whose_text_cannot_be_written_is_paid_once(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    async with running(trail, clock, me, [{"say": f"{HALF} two", "delay": 0.1}]) as run:
+        await hire(run, budget={"tokens": 100_000})
+        assert answer_of(await run.say("hello", agent=CLERK)).status == "stopped"
+        (record,) = await run.written(None, run.flow.budget)
+    budget = msgspec.convert(record.context, AgentBudget)
+    assert (budget.reserved, budget.spent.calls) == ({}, 1)
+    assert budget.spent.tokens > 0

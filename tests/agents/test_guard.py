@@ -8,7 +8,7 @@ import pytest
 from clew.agents.repairs.circuit_breaker import Breaker
 from clew.agents.repairs.guard import Guard, is_fault
 from clew.clock import ManualClock
-from clew.errors import AccessDenied, BudgetExceeded, CircuitOpen, InvalidInput, ModelError
+from clew.errors import AccessDenied, BudgetExceeded, Busy, CircuitOpen, InvalidInput, ModelError, Unreachable
 
 
 @pytest.fixture
@@ -99,6 +99,8 @@ async def test_a_probe_that_is_cancelled_makes_room_for_another(guard: Guard, cl
         (AccessDenied("read", ["curator"]), False),
         (BudgetExceeded("a", "tokens"), False),
         (ModelError("too_long", "too long"), False),
+        (Busy("somebody is writing maths.py"), False),
+        (Unreachable("the server does not answer"), False),
     ],
 )
 def test_what_counts_against_who_was_called(error: Exception, expected: bool) -> None:

@@ -15,6 +15,7 @@ import pytest
 from clew.access import Principal
 from clew.agents.conversations.steps import Answered, RunAbandoned
 from clew.agents.hooks.hook_points import PromptData
+from clew.agents.repairs.circuit_breaker import FAILURES
 from clew.agents.runs.requests import TOOLS
 from clew.agents.runs.tools_runner import ATTEMPTS
 from clew.clock import ManualClock, SystemClock
@@ -312,7 +313,7 @@ async def test_a_step_that_fails_for_good_is_a_dead_letter_and_once_mended_deliv
 async def test_a_call_waits_for_a_database_that_is_away_longer_than_its_attempts_last(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
-    left = ATTEMPTS + 1
+    left = max(ATTEMPTS, FAILURES) + 1
 
     @tool(effects=READS)
     async def look() -> str:
@@ -329,6 +330,30 @@ async def test_a_call_waits_for_a_database_that_is_away_longer_than_its_attempts
         await run.talk.send("look", by=me, agent=CLERK)
         (answered,) = await eventually(lambda: _answers(run, clock), "the run ends")
     assert (answered.context["status"], answered.context["message"]) == ("done", "Found.")
+
+
+@pytest.mark.req("SYL-112")
+async def test_the_agent_soon_hears_that_a_tool_is_busy_and_other_agents_may_still_call_it(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    attempts = 0
+
+    @tool(effects=READS)
+    async def look() -> str:
+        """Look into a file that is locked."""
+        nonlocal attempts
+        attempts += 1
+        raise Busy("somebody is writing maths.py")
+
+    call = {"call": {"look": {}}}
+    script: Script = [call, {**call, "expect": "is writing maths"}, {"expect": "is writing maths", "say": "Later."}]
+    async with running(trail, clock, me, script, tools=[look]) as run:
+        await hire(run)
+        await run.talk.send("look", by=me, agent=CLERK)
+        (answered,) = await eventually(lambda: _answers(run, clock), "the run ends")
+        assert run.runtime.parts.tools.guard.breaker.state("look") == "closed"
+    assert (answered.context["status"], answered.context["message"]) == ("done", "Later.")
+    assert attempts == 2 * ATTEMPTS
 
 
 async def _answers(run: Running, clock: ManualClock) -> list[Breadcrumb]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
+from datetime import timedelta
 
 import pytest
 
 from clew.access import Principal
-from clew.clock import ManualClock
+from clew.clock import ManualClock, SystemClock
 from clew.errors import InvalidInput, LeaseLost
-from clew.trail.model.event import Consumer
+from clew.trail.model.event import Claim, Consumer
 from clew.trail.store import Trail
+from tests.conformance.conftest import OpenAgain
 from tests.conformance.records import claim, draft, make, session, titles
 
 PATIENCE = 30.0
@@ -78,6 +81,32 @@ async def test_a_worker_that_waits_gets_a_delayed_event_in_time(
         assert titles(await waiting) == ["a"]
 
 
+async def _claim_beside_a_worker_that_stops(trail: Trail, me: Principal, work: Awaitable[object]) -> list[Claim]:
+    """The claims of a worker that waits during `work`. A worker that has waited longer is cancelled after it."""
+    stopped, waiting = (
+        asyncio.ensure_future(trail.deliveries.claim("c", by=me, worker=name, wait=PATIENCE)) for name in ("w1", "w2")
+    )
+    await asyncio.sleep(0.1)  # until the registration no longer wakes them
+    await work
+    stopped.cancel()
+    return await waiting
+
+
+async def test_every_waiting_worker_learns_when_a_delayed_event_is_due(open_again: OpenAgain, me: Principal) -> None:
+    trail = await open_again(clock=SystemClock())
+    await trail.deliveries.register(Consumer(name="c", delay=0.3), by=me)
+    assert titles(await _claim_beside_a_worker_that_stops(trail, me, make(trail, me, "a"))) == ["a"]
+
+
+async def test_every_waiting_worker_learns_when_a_released_event_is_due(open_again: OpenAgain, me: Principal) -> None:
+    trail = await open_again(clock=SystemClock())
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "a")
+    (held,) = await claim(trail, me, lease=timedelta(hours=1))
+    release = trail.deliveries.release(held, by=me, delay=0.3)
+    assert titles(await _claim_beside_a_worker_that_stops(trail, me, release)) == ["a"]
+
+
 @pytest.mark.parametrize("delay", [-1.0, 90_000.0])
 async def test_a_delay_has_limits(trail: Trail, me: Principal, delay: float) -> None:
     with pytest.raises(InvalidInput, match="delay"):
@@ -129,3 +158,24 @@ async def test_the_start_of_a_consumer_stays_when_it_is_registered_again(
     again = await trail.deliveries.register(Consumer(name="c", after=later), by=me)
     assert again.consumer.after == begin
     assert titles(await claim(trail, me, limit=10)) == ["after"]
+
+
+@pytest.mark.parametrize("later", [0, 1, 2**62])
+async def test_a_consumer_that_named_no_start_has_none_when_it_is_registered_again(
+    trail: Trail, me: Principal, later: int
+) -> None:
+    await make(trail, me, "before")
+    await trail.deliveries.register(Consumer(name="c"), by=me)
+    await make(trail, me, "after")
+    again = await trail.deliveries.register(Consumer(name="c", after=later), by=me)
+    assert again.consumer.after is None
+    assert titles(await claim(trail, me, limit=10)) == ["after"]
+
+
+async def test_the_start_of_a_consumer_stays_when_it_is_registered_again_without_one(
+    trail: Trail, me: Principal
+) -> None:
+    await make(trail, me, "before")
+    await trail.deliveries.register(Consumer(name="c", after=1), by=me)
+    again = await trail.deliveries.register(Consumer(name="c"), by=me)
+    assert again.consumer.after == 1

@@ -11,7 +11,7 @@ import pytest
 from clew.access import Principal
 from clew.clock import SystemClock
 from clew.trail.model.breadcrumb import Change, Draft
-from clew.trail.model.selector import EVERYTHING, Selector
+from clew.trail.model.selector import EVERYTHING, ContextMatch, Selector
 from clew.trail.sqlite.trail import SqliteTrail
 from clew.trail.work.recent_events import LENGTH, EmptyLists, Tail
 
@@ -127,6 +127,16 @@ async def test_a_list_that_was_empty_finds_what_is_written_later(trail: SqliteTr
     finally:
         await other.close()
     assert len((await trail.records.list(theirs, by=ME)).items) == 1
+
+
+@pytest.mark.parametrize(("stored", "other"), [(1, True), (True, 1), (0, False), (False, 0)])
+async def test_an_empty_list_says_nothing_of_a_value_of_another_type(
+    trail: SqliteTrail, stored: object, other: object
+) -> None:
+    await trail.records.create(Draft(title="x", context={"a": stored}), by=ME)
+    for value, found in ((other, 0), (stored, 1), (other, 0)):
+        selector = Selector(context_match=(ContextMatch(path="a", value=value),))
+        assert len((await trail.records.list(selector, by=ME)).items) == found
 
 
 def test_an_answer_from_before_the_file_was_replaced_is_not_used() -> None:

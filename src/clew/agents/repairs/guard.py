@@ -14,7 +14,7 @@ from typing import TypeVar
 from clew.agents.repairs.circuit_breaker import Breaker
 from clew.agents.repairs.failures import classify
 from clew.clock import Clock
-from clew.errors import BudgetExceeded, CircuitOpen
+from clew.errors import BudgetExceeded, Busy, CircuitOpen, Unreachable
 from clew.trail.work.claims import describe
 
 _log = logging.getLogger(__name__)
@@ -64,5 +64,9 @@ class Guard:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error counts against the called tool or model. Invalid calls, denials and exceeded budgets do not."""
-    return not isinstance(error, BudgetExceeded) and classify(error) not in ("validation", "permission")
+    """Whether an error counts against the called tool or model. Invalid calls, denials, exceeded budgets,
+    held locks and a database server that is away do not."""
+    return not isinstance(error, BudgetExceeded | Busy | Unreachable) and classify(error) not in (
+        "validation",
+        "permission",
+    )

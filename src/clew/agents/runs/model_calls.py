@@ -5,6 +5,7 @@ stream it. The last piece is written together with the response.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from clew.agents.runs.prompts import ModelPrompt, read_input, rebuild_prompt
 from clew.agents.runs.requests import ToolRequest
 from clew.agents.runs.run_records import DELETED, RunRecords
 from clew.clock import Clock
+from clew.errors import ClewError
 from clew.llm.ledger import usage_draft, usage_record
 from clew.llm.model import Models
 from clew.llm.model_catalogue import ModelInfo
@@ -68,17 +70,19 @@ class ModelCalls:
         began = time.monotonic()
         pieces = AnswerPieces(self, record, request)
         reserved = await self._reserve(budget, key, prompt, asked, info)
+        spent = Amount(calls=1)
         try:
-            answer = await model.answer(asked, on_text=pieces.add)
+            try:
+                answer = await model.answer(asked, on_text=pieces.add)
+                spent = _spent(answer)
+                rest = await pieces.take()
+                seconds = time.monotonic() - began
+            finally:
+                if reserved is not None:
+                    await self.budgets.settle(reserved, spent, by=self.by)
         except BaseException:
-            if reserved is not None:
-                await self.budgets.settle(reserved, Amount(calls=1), by=self.by)
             await pieces.flush()
             raise
-        rest = await pieces.take()
-        seconds = time.monotonic() - began
-        if reserved is not None:
-            await self.budgets.settle(reserved, _spent(answer), by=self.by)
         return _output(answer, prompt), [*rest, self._usage(request, record, answer, info, seconds)]
 
     async def _reserve(
@@ -120,7 +124,6 @@ class AnswerPieces:
         self._request = request
         self._waiting: list[str] = []
         self._index = 0
-        self._turn = asyncio.Lock()
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Task[None] | None = None
 
@@ -135,28 +138,31 @@ class AnswerPieces:
 
         def write() -> None:
             self._timer = None
-            self._writing = loop.create_task(self._write())
+            self._writing = loop.create_task(self._write(self._writing))
 
         self._timer = loop.call_later(seconds, write)
 
-    async def _write(self) -> None:
-        async with self._turn:
-            for draft in self._drafts():
-                await self._calls.trail.records.create(draft, by=self._calls.by)
+    async def _write(self, before: asyncio.Task[None] | None) -> None:
+        """Write the text that has arrived, after the write `before`. Raises the error of that write: nothing is written
+        after a gap."""
+        if before is not None:
+            await asyncio.shield(before)
+        for draft in self._drafts():
+            await self._calls.trail.records.create(draft, by=self._calls.by)
 
     async def flush(self) -> None:
-        """Write the text that has arrived, at the end of a call that failed."""
+        """Write the text that has arrived, at the end of a call that failed. The error of the call is more important
+        than one of the trail here."""
         self._end()
-        if self._writing is not None:
-            await asyncio.gather(self._writing, return_exceptions=True)
-        await self._write()
+        with contextlib.suppress(ClewError):
+            await self._write(self._writing)
 
     async def take(self) -> Sequence[Draft]:
-        """The end of the text that is not written yet, as a draft for the caller to write. Raises StorageError if an
-        earlier piece was not written."""
+        """The end of the text that is not written yet, as a draft for the caller to write. Raises the error of
+        the first piece that could not be written."""
         self._end()
         if self._writing is not None:
-            await self._writing
+            await asyncio.shield(self._writing)
         return self._drafts()
 
     def _end(self) -> None:

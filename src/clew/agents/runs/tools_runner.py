@@ -41,7 +41,7 @@ from clew.agents.tools.toolbox import SPAWN, FoundTool, Toolbox, may_call
 from clew.agents.workers.placement import NEWEST, find_place, is_queued, queue_of, refusal
 from clew.clock import Clock
 from clew.context.definition import AgentDefinition, Subscription
-from clew.errors import BudgetExceeded, Busy, ClewError, InvalidInput, ToolFailure, Unreachable
+from clew.errors import BudgetExceeded, ClewError, InvalidInput, ToolFailure, Unreachable
 from clew.tools.content import GuidedContent
 from clew.tools.hook_chain import HookChain
 from clew.tools.permissions.policy import Policy
@@ -58,7 +58,7 @@ from clew.trail.work.handlers import Handler
 UNAPPROVED_TIME_LIMIT = 60.0
 """Time limit in seconds of a tool that is defined by a breadcrumb and runs without asking the user."""
 ATTEMPTS = 3
-"""The total number of attempts at a call that fails with a transient error other than that of the storage."""
+"""The total number of attempts at a call that fails with a transient error, unless the database server is away."""
 PATIENCE = RetryPolicy(attempts=20, backoff=0.5, backoff_limit=30.0)
 """The retry policy of the handlers. It covers failures of the storage, in addition to the attempts at a call."""
 
@@ -252,7 +252,7 @@ class ToolsRunner:
             why = {"error_type": "budget"}
             return [response_draft(self._flow, record, request.tool, "error", error=str(error), extra=why)]
         except Exception as error:
-            most = PATIENCE.attempts if isinstance(error, Busy | Unreachable) else ATTEMPTS
+            most = PATIENCE.attempts if isinstance(error, Unreachable) else ATTEMPTS
             if event.attempt < most and is_retryable(error) and not await self._begun.has_begun(request):
                 raise
             return await self._failed(record, error, request, event, began)

@@ -50,11 +50,11 @@ def to_stored(
 
 
 def with_real_start(consumer: Consumer, present: Consumer | None, cursor: int) -> Consumer:
-    """The consumer as it is stored, where it names its start: with the event after which it really began. That is
-    `cursor` for a new one, and does not change when a consumer is registered again."""
-    if consumer.after is None or (present is not None and present.after is None):
-        return consumer
-    return msgspec.structs.replace(consumer, after=cursor if present is None else present.after)
+    """The consumer as it is stored. A new one that names its start gets the event after which it really begins, which
+    is `cursor`. One that is registered again keeps its start, also if it named none."""
+    if present is not None:
+        return msgspec.structs.replace(consumer, after=present.after)
+    return consumer if consumer.after is None else msgspec.structs.replace(consumer, after=cursor)
 
 
 def check_consumer(consumer: Consumer) -> Consumer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -285,11 +286,11 @@ class SqliteRecords:
     ) -> Page:
         by.require("read")
         check_page(limit)
-        question = (selector, by.owner_id, by.scopes) if cursor is None and _is_hashable(selector) else None
+        check_selector(selector)
+        question = (_digest(selector), by.owner_id, by.scopes) if cursor is None else None
         was_empty = question is not None and self._empty.has(question)
         if was_empty and self._empty.knows(question, selector, self._engine.read(read_head)):
             return Page(items=(), cursor=None)
-        check_selector(selector)
         after = unpack_cursor(cursor) if cursor is not None else None
 
         def read(connection: Sql) -> Page:
@@ -363,10 +364,6 @@ class SqliteRecords:
         raise NotFound("breadcrumb", id)
 
 
-def _is_hashable(selector: Selector) -> bool:
-    """Whether a selector can be remembered: one that was read from JSON has lists."""
-    try:
-        hash(selector)
-    except TypeError:
-        return False
-    return True
+def _digest(selector: Selector) -> bytes:
+    """A short key for a selector. It differs for 1 and true, which are equal in Python."""
+    return hashlib.sha256(msgspec.json.encode(selector)).digest()

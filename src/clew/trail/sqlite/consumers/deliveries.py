@@ -261,22 +261,25 @@ class SqliteDeliveries:
 
     def _fill(self, writing: Writing) -> None:
         """Claim the new events of a transaction for the pending orders, in that transaction and before its commit. An
-        order that was checked gets the number of this turn, whether or not there was an event for it."""
+        order that was checked gets the number of this turn, whether or not there was an event for it. If an event waits
+        for its time, no other order of its consumer counts as checked: it does not know that time."""
         freed, self._freed = self._freed, set()
-        news, dry, room = self._read_news(writing), set[int](), FILLED_AT_ONCE
+        news, dry, room = self._read_news(writing), dict[int, int](), FILLED_AT_ONCE
         for order in self._orders.standing():
             stored = order.stored
             if stored is None:
                 continue
             is_freed = stored.cid in freed
             if stored.cid in dry:
-                order.turn = self._turn
+                order.turn = dry[stored.cid]
             elif not is_freed and not self._claiming.is_meant(writing, stored, news):
                 order.turn = self._turn if self._claiming.pass_by(writing, order, stored, news) else 0
             elif room and self._orders.take_to_fill(order):
                 order.turn = self._turn
                 order.claims = self._claiming.claim(writing, order, None if is_freed else news)
-                dry.update([stored.cid] if len(order.claims) < order.limit else [])
+                if len(order.claims) < order.limit:
+                    is_later = stored.consumer.delay > 0 or (is_freed and not order.claims)
+                    order.turn = dry[stored.cid] = 0 if is_later else self._turn
                 room -= 1
 
     def _read_news(self, writing: Writing) -> News:
