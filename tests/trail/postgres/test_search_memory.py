@@ -16,6 +16,7 @@ from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
+from clew.trail.postgres.search.memory import SearchMemory
 from clew.trail.postgres.search.search import PostgresSearch
 from clew.trail.store import Trail
 from tests.postgres_server import PostgresServer, running_server
@@ -23,6 +24,7 @@ from tests.postgres_server import PostgresServer, running_server
 pytestmark = [pytest.mark.req("O2"), pytest.mark.req("BEY-07")]
 
 MANY = 60
+PATIENCE = 60.0
 Open = Callable[..., Awaitable[Trail]]
 
 
@@ -238,3 +240,32 @@ async def test_memory_that_records_no_longer_use_is_given_back(
     loaded = index_of(trail)._memory._loaded
     assert loaded is not None
     assert loaded.index.columns.size < 30
+
+
+async def test_a_moved_trail_whose_newest_event_is_not_the_latest_is_searched_in_memory(
+    opened: Open, me: Principal, address: str
+) -> None:
+    """The clock was set back between its events. The log of the target has the latest time."""
+    writer = await opened()
+    await write(writer, me, "thread one", "thread two")
+    with psycopg.connect(address, autocommit=True, options="-c clew.system=on") as connection:
+        connection.execute("UPDATE events SET at = at + 60_000_000 WHERE seq = 1")
+        connection.execute("UPDATE log SET at = (SELECT max(at) FROM events)")
+    trail = await opened()
+    for titles in (["thread one", "thread two"], ["thread one", "thread three", "thread two"]):
+        async with asyncio.timeout(PATIENCE):
+            assert await find(trail, me) == titles
+        assert is_loaded(trail)
+        await write(writer, me, "thread three")
+
+
+async def test_records_in_memory_that_do_not_fit_the_log_are_dropped_and_the_server_is_asked(
+    opened: Open, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trail = await opened()
+    await write(trail, me, "thread")
+    assert await find(trail, me) == ["thread"]
+    monkeypatch.setattr(SearchMemory, "is_at", lambda *_: False)
+    async with asyncio.timeout(PATIENCE):
+        assert await find(trail, me) == ["thread"]
+    assert not is_loaded(trail)

@@ -69,16 +69,17 @@ class PostgresSearch:
         """The hits, None if the records are not in memory. A process that searches only once does not load many
         records for that."""
         needed: int | None = None
-        while True:
-            loaded = self._memory.find(may_begin=may_begin)
-            if loaded is None:
-                return None
+        while (loaded := self._memory.find(may_begin=may_begin)) is not None:
             work = partial(self._answer_from_memory, loaded=loaded, request=request, by=by, needed=needed)
             answer = self._engine.read_now(work, by=by)
             if not isinstance(answer, int):
                 return answer
-            needed = answer if needed is None else needed
+            if needed is not None:  # it was brought up to date and does not fit, such as after a restore just now
+                self._memory.drop()
+                return None
+            needed = answer
             self._memory.catch_up()
+        return None
 
     def _answer_from_memory(
         self,
@@ -121,7 +122,7 @@ class PostgresSearch:
     ) -> tuple[Hit, ...] | int:
         """The hits, or the event up to which the terms must be indexed first."""
         state = read_state(reading, by)
-        if state.indexed < (state.head if needed is None else needed):
+        if state.indexed < (state.head if needed is None else min(needed, state.head)):  # a restore takes events away
             return state.head
         question, query = self._understand(request, by, state)
         return ServerSearch(self._engine, self._cache, reading, request, by, state, question, query).find_hits()

@@ -34,6 +34,7 @@ NEXT = f"{ROW} AND v.rid > %(after)s WHERE b.rid > %(after)s AND t.rid > %(after
 POSITION = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed'), 0)"
 EPOCH = "SELECT coalesce((SELECT value FROM meta WHERE key = 'vectors_epoch'), '')"
 SIZE = "SELECT (SELECT count(*) FROM breadcrumbs), coalesce(sum(length(terms)), 0)::bigint / 4 FROM terms"
+TIME = "SELECT coalesce((SELECT at FROM log WHERE head = %(seq)s), (SELECT at FROM events WHERE seq = %(seq)s), 0)"
 FETCH = f"{CURRENT} WHERE b.rid = ANY (%(rids)s) AND {SEEN}"
 EXPIRES_AT, MAX_READS, READ_COUNT = 12, 13, 14
 """Columns of FETCH."""
@@ -86,8 +87,9 @@ class TrailSource:
         return str(self.time_of(seq))
 
     def time_of(self, seq: int) -> int:
-        """The time of an event, 0 if there is no such event."""
-        return int(self._reading.value("SELECT at FROM events WHERE seq = %s", (seq,)) or 0)
+        """The time of an event, 0 if there is no such event. For the newest one it is the time of the log, which each
+        caller sees. On a trail that was moved here, that is the latest time of all events."""
+        return int(self._reading.value(TIME, {"seq": seq}))
 
 
 class CallerSource:
