@@ -177,7 +177,9 @@ async def test_a_response_that_is_deleted_while_its_agent_begins_to_read_it_does
     deleted: set[str] = set()
 
     async def delete(runner: AgentRunner, trigger: Breadcrumb, gathered: Gathered, event: Event) -> Sequence[Draft]:
-        is_meant = trigger.schema_name == "tool.response.v1" and (trigger.context["tool"] == "look") == (which == "tool")
+        is_meant = trigger.schema_name == "tool.response.v1" and (trigger.context["tool"] == "look") == (
+            which == "tool"
+        )
         if is_meant and trigger.id not in deleted:
             deleted.add(trigger.id)
             await trail.records.delete(trigger.id, by=me)

@@ -9,7 +9,6 @@ import io
 import os
 import sys
 import threading
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clew.cli import main
@@ -75,9 +74,9 @@ def open_stderr() -> io.TextIOWrapper:
 def fill_closed_streams() -> None:
     """Standard input is empty, and standard output is discarded, where the caller closed them."""
     if sys.stdin is None:
-        sys.stdin = Path(os.devnull).open(encoding="utf-8")
+        sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(os.devnull)))
     if sys.stdout is None:
-        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(io.FileIO(os.devnull, "w")))
 
 
 def _is_server() -> bool:
