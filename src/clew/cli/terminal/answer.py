@@ -54,7 +54,7 @@ def render_for_people(answer: CatalogAnswer, question: str, root: Path, files: S
         [paint(clean(note), DIM) for note in answer.notes if note.endswith(MORE)],
         _tool_lines(answer),
     ]
-    return "\n\n".join("\n".join(block) for block in blocks if block)
+    return "\n\n".join("\n".join(block) for block in blocks if block) or NOTHING
 
 
 def _before(answer: CatalogAnswer) -> list[str]:
