@@ -3,6 +3,7 @@ LanceDB and the embedded backend with the same records."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import time
 from collections.abc import Awaitable, Callable
@@ -64,13 +65,22 @@ async def load(url: str, stage: Stage) -> None:
     await trail.close()
 
 
+async def load_into_memory(index: PostgresSearch) -> bool:
+    """Return when the records are in memory, or False if they are too large for it."""
+    await index.warm()
+    while index._memory._loading is not None:
+        await asyncio.sleep(0.02)
+        await index.warm()
+    return index._memory._loaded is not None
+
+
 async def open_in_memory(url: str, stage: Stage) -> tuple[OursOnServer, Row]:
     """The trail with its records in the memory of this process, and what it took to load them."""
     trail = await open_trail(url, embedder=stage.corpus.embedder)
     tell(f"{stage.size:,} records: {LOADING}")
     assert isinstance(trail.index, PostgresSearch)
     before, worked = read_resident(), time.process_time()
-    seconds, is_loaded = await timed(trail.index.load())
+    seconds, is_loaded = await timed(load_into_memory(trail.index))
     assert is_loaded
     values = {"s": seconds, "processor s": time.process_time() - worked, "MB": (read_resident() - before) / 1e6}
     return OursOnServer(OURS, trail), Row(measure=LOADING, records=stage.size, contender=OURS, values=values)

@@ -138,7 +138,18 @@ def test_records_that_are_too_many_for_the_memory_of_a_process_are_noted(
 ) -> None:
     on(address, fill)
     assert findings(clew)["search"][0] == "ok"
-    monkeypatch.setenv("CLEW_SEARCH_MEMORY_MB", "0")
+    monkeypatch.setattr("clew.trail.search.columns.RECORD_BYTES", 1_000_000)
+    monkeypatch.setenv("CLEW_SEARCH_MEMORY_MB", "1")
     level, what = findings(clew)["search"]
     assert level == "note"
-    assert "0.0 MB are allowed, so searches ask the server and find less by vector → Raise search.memory_mb" in what
+    assert "1.0 MB are allowed, so searches ask the server and find less by vector → Raise search.memory_mb" in what
+
+
+def test_a_process_that_may_hold_no_records_is_no_finding(
+    clew: Clew, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    on(address, fill)
+    monkeypatch.setenv("CLEW_SEARCH_MEMORY_MB", "0")
+    level, what = findings(clew)["search"]
+    assert level == "ok"
+    assert what.endswith("searches ask the server, as search.memory_mb is 0 → ")

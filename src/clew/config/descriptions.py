@@ -20,7 +20,8 @@ ABOUT = {
     "bus.url": "a NATS server that wakes other processes of the trail, such as nats://127.0.0.1:4222; empty: they poll",
     "bus.credentials": "where its login is, as env:NAME or file:PATH: USER:PASSWORD, a token or a .creds file",
     "bus.ca": "a file with the certificates that the bus's is checked with; empty: those of the system",
-    "search.memory_mb": "memory that each process may take to search a trail on PostgreSQL; 0: it asks the server",
+    "search.memory_mb": "memory for records in each process that searches a trail on PostgreSQL; about twice while"
+    " loading, and up to a tenth more for filters; 0: it asks the server",
     "hygiene.enabled": "whether `clew up` removes expired records",
     "hygiene.every_seconds": "the time from one run to the next",
     "hygiene.idle_days": "after this time an agent that was not seen is forgotten",

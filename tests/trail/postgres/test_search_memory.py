@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import threading
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
@@ -12,12 +14,15 @@ import psycopg
 import pytest
 
 from clew.access import Principal
+from clew.errors import StorageError
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.query import SearchRequest
 from clew.trail.model.selector import Selector
 from clew.trail.postgres.search.memory import SearchMemory
 from clew.trail.postgres.search.search import PostgresSearch
+from clew.trail.postgres.search.term_indexer import TermIndexer
+from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.store import Trail
 from tests.postgres_server import PostgresServer, running_server
 
@@ -79,6 +84,15 @@ def is_loaded(trail: Trail) -> bool:
     return index_of(trail)._memory._loaded is not None
 
 
+async def load(trail: Trail) -> bool:
+    """Whether the records are in memory, when nothing loads any more."""
+    await trail.index.warm()
+    while index_of(trail)._memory._loading is not None:
+        await asyncio.sleep(0.01)
+        await trail.index.warm()
+    return is_loaded(trail)
+
+
 async def test_few_records_are_loaded_by_the_first_search(opened: Open, me: Principal) -> None:
     trail = await opened()
     await write(trail, me, "thread one")
@@ -94,7 +108,7 @@ async def test_many_records_are_loaded_in_the_background_from_the_second_search_
     assert await find(trail, me) == titles
     assert not is_loaded(trail)
     assert await find(trail, me) == titles
-    assert await index_of(trail).load()
+    assert await load(trail)
     assert is_loaded(trail)
     assert await find(trail, me) == titles
 
@@ -103,7 +117,7 @@ async def test_many_records_are_loaded_in_the_background_from_the_second_search_
 async def test_nothing_written_during_a_load_is_lost(opened: Open, me: Principal) -> None:
     trail, other = await opened(), await opened()
     await write(trail, me, *(f"thread {number}" for number in range(MANY)))
-    loading = asyncio.ensure_future(index_of(trail).load())
+    loading = asyncio.ensure_future(load(trail))
     wanted = sorted(f"thread {number}" for number in range(MANY))
     for number in range(20):
         await write((trail, other)[number % 2], me, f"thread new {number}")
@@ -134,7 +148,7 @@ async def test_records_that_outgrow_the_memory_are_searched_on_the_server(
     assert not is_loaded(trail)
     await write(writer, me, "another ship")
     assert await find(trail, me, "ship") == ["another ship"]
-    assert not await index_of(trail).load()
+    assert not await load(trail)
     assert [record.levelname for record in caplog.records if "search.memory_mb" in record.message] == ["WARNING"]
 
 
@@ -269,3 +283,86 @@ async def test_records_in_memory_that_do_not_fit_the_log_are_dropped_and_the_ser
     async with asyncio.timeout(PATIENCE):
         assert await find(trail, me) == ["thread"]
     assert not is_loaded(trail)
+
+
+async def test_rewritten_records_within_the_bound_stay_in_memory(
+    opened: Open, me: Principal, caplog: pytest.LogCaptureFixture
+) -> None:
+    trail, writer = await opened(search_memory=20_000), await opened()
+    (id,) = await write(trail, me, "thread 1")
+    for version in range(1, 300):
+        await writer.records.update(id, Change(title=f"thread {version + 1}"), expect=version, by=me)
+        if not version % 20:
+            assert await find(trail, me) == [f"thread {version + 1}"]
+            assert is_loaded(trail)
+    assert not caplog.records
+
+
+async def test_a_process_notices_that_others_have_deleted_what_did_not_fit(
+    opened: Open, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.trail.postgres.search.memory.LOOK_AGAIN", 50)
+    trail, writer = await opened(search_memory=8_000), await opened()
+    ids = await write(writer, me, *(f"thread {number}" for number in range(100)))
+    assert len(await find(trail, me)) == 100
+    assert not is_loaded(trail)
+    for id in ids[1:]:
+        await writer.records.delete(id, by=me)
+    for _ in range(2):  # the first one hears of the events
+        assert await find(trail, me) == ["thread 0"]
+    assert is_loaded(trail)
+
+
+async def test_a_trail_is_closed_before_all_is_indexed(
+    opened: Open, me: Principal, address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clew.trail.postgres.search.term_indexer.BATCH", 1)
+    trail = await opened()
+    await write(trail, me, *(f"thread {number}" for number in range(MANY)))
+    memory, take_on = index_of(trail)._memory, TermIndexer._take_on
+
+    def index_and_stop(indexer: TermIndexer, writing: WriteTransaction) -> bool:
+        has_more = take_on(indexer, writing)
+        memory.stop()
+        return has_more
+
+    monkeypatch.setattr(TermIndexer, "_take_on", index_and_stop)
+    with pytest.raises(StorageError, match="the trail is closed"):
+        await find(trail, me)
+    await trail.close()
+    with psycopg.connect(address) as connection:
+        indexed = connection.execute("SELECT value::integer FROM meta WHERE key = 'indexed'").fetchone()
+    assert indexed is not None
+    assert indexed[0] < MANY
+
+
+@pytest.mark.usefixtures("many")
+async def test_a_trail_with_damaged_terms_can_be_closed(opened: Open, me: Principal, address: str) -> None:
+    trail = await opened()
+    await write(trail, me, *(f"thread {number}" for number in range(MANY)))
+    assert len(await find(trail, me)) == MANY
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute("UPDATE terms SET terms = '\\x01'")
+    await trail.index.warm()
+    await trail.close()
+    assert index_of(trail)._engine._pool.closed
+
+
+async def test_only_one_thread_indexes_in_the_background(
+    opened: Open, me: Principal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The event loop and the thread of searches start it at the same time."""
+    made: list[str] = []
+
+    class SlowThread(threading.Thread):
+        def __init__(self, **parts: Any) -> None:
+            if parts.get("name") == "clew-terms":
+                made.append("clew-terms")
+                time.sleep(0.2)
+            super().__init__(**parts)
+
+    trail = await opened()
+    indexer = index_of(trail)._indexer
+    monkeypatch.setattr("clew.trail.postgres.search.term_indexer.threading.Thread", SlowThread)
+    await asyncio.gather(*(asyncio.to_thread(indexer.catch_up_now) for _ in range(4)))
+    assert made == ["clew-terms"]

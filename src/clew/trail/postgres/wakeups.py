@@ -54,6 +54,11 @@ class Wakeups:
                 with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile
                     loop.call_soon_threadsafe(watch.wake)
 
+    def note(self, head: int) -> None:
+        """Announce a head that was read from the log, if another process has written."""
+        if head > self.head:
+            self.announce(head)
+
     def _on_loop(self, loop: asyncio.AbstractEventLoop) -> _LoopWakeups:
         with self._lock:
             found = self._loops.get(loop)
@@ -64,9 +69,7 @@ class Wakeups:
 
     async def look(self) -> None:
         """Read the head of the log, and wake all waiting tasks if another process has written."""
-        head = await self._read_head()
-        if head > self.head:
-            self.announce(head)
+        self.note(await self._read_head())
 
 
 class _LoopWakeups:

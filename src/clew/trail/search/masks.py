@@ -20,7 +20,7 @@ from clew.trail.search.search_index import Index
 
 MASKS, MASK_BYTES = 64, 200_000_000
 """The number of masks that are kept, and about the memory that they may take together."""
-SLOT_BYTES = 10
+SLOT_BYTES = 18
 """The memory of a mask for each slot, at most."""
 FEW_CHANGES = 2_000
 
@@ -90,8 +90,10 @@ class _KnownMask(msgspec.Struct):
 class Masks:
     """A cache of the masks of the selectors that were used last."""
 
-    def __init__(self, index: Index) -> None:
+    def __init__(self, index: Index, room: int = MASK_BYTES) -> None:
+        """`room` is about the number of bytes that all masks may take. The newest one is kept in any case."""
         self._index = index
+        self._room = room
         self._known: OrderedDict[Any, _KnownMask] = OrderedDict()
 
     def allow(self, source: MaskSource, selector: Selector, visible: Sequence[int], now: int) -> Allowed:
@@ -103,7 +105,7 @@ class Masks:
             known = self._look(source, known, selector, visible, now)
         known.seq = self._index.seq
         self._known[key] = known
-        while len(self._known) > min(MASKS, 1 + MASK_BYTES // (SLOT_BYTES * (self._index.columns.size + 1))):
+        while len(self._known) > min(MASKS, 1 + self._room // (SLOT_BYTES * (self._index.columns.size + 1))):
             self._known.popitem(last=False)
         return known.allowed
 

@@ -192,6 +192,8 @@ def _search(reading: ReadTransaction, memory: int) -> EngineFinding:
 
     size = read_size(reading)
     what = f"{size.records:,} records to search, which take {_megabytes(size.bytes)} of memory in each process"
+    if not memory:
+        return EngineFinding(name="search", what=f"{what}; searches ask the server, as search.memory_mb is 0")
     if size.bytes > memory:
         return EngineFinding(
             name="search",

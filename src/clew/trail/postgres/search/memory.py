@@ -19,13 +19,15 @@ from clew.trail.postgres.search.state import TrailState
 from clew.trail.postgres.search.term_indexer import TermIndexer
 from clew.trail.postgres.transactions import ReadTransaction
 from clew.trail.search.columns import estimate_bytes
-from clew.trail.search.masks import Masks
+from clew.trail.search.masks import MASK_BYTES, Masks
 from clew.trail.search.search_index import PENDING, Index
 
 AT_ONCE = 20_000
 """Up to this many records are read by the first search, which waits for them. More are read in the background."""
 LOOK_AGAIN = 10_000
 """The number of events after which a process looks again whether the records fit into its memory."""
+MASK_SHARE = 10
+"""The filters may take one part in so many of the memory for records, beside it."""
 
 log = logging.getLogger(__name__)
 
@@ -62,12 +64,16 @@ class SearchMemory:
         self._is_closed = threading.Event()
 
     def stop(self) -> None:
-        """End a load that is under way. Any thread may call it."""
+        """End a load that is under way, and the indexing before it. Any thread may call it."""
         self._is_closed.set()
+        self._indexer.stop()
 
     def close(self) -> None:
         self.stop()
-        self._take_loaded()
+        try:
+            self._take_loaded()
+        except Exception as error:  # a task boundary: the rest of the trail must be closed too
+            log.warning("the records could not be read: %s", error)
         self._loader.shutdown(wait=True)
         self.drop()
 
@@ -87,11 +93,6 @@ class SearchMemory:
         if self._room and self._loaded is None and self._loading is None and not self._is_refused():
             self._begin(may_begin)
         return self._loaded
-
-    def wait(self) -> None:
-        """Return when what is being loaded in the background is there."""
-        if self._loading is not None:
-            self._take_loaded()
 
     def _is_refused(self) -> bool:
         return self._refused_at is not None and self._engine.wakeups.head < self._refused_at + LOOK_AGAIN
@@ -114,7 +115,7 @@ class SearchMemory:
         index = Index(self._engine.trail_id, None, is_wanted=lambda: not self._is_closed.is_set())
         self._mark = self._engine.read_now(partial(self._fill, index), by=None)
         index.wait()
-        return LoadedIndex(index, Masks(index))
+        return LoadedIndex(index, Masks(index, min(MASK_BYTES, self._room // MASK_SHARE)))
 
     def _take_loaded(self) -> None:
         loading, self._loading = self._loading, None
@@ -168,11 +169,9 @@ class SearchMemory:
         if self._loaded is None:
             return
         index = self._loaded.index
-        if not self._engine.read_now(partial(self._follow, index), by=None):
+        is_followed = self._engine.read_now(partial(self._follow, index), by=None)
+        if not is_followed or index.columns.nbytes > self._room:  # with old versions, which `find` does not read again
             self.drop()
-        elif index.columns.nbytes > self._room:
-            self.drop()
-            self._refuse(index.columns.nbytes)
 
     def _follow(self, index: Index, reading: ReadTransaction) -> bool:
         """Read the changes. Returns False if all records must be read anew."""

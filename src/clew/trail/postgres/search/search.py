@@ -48,12 +48,6 @@ class PostgresSearch:
         self._has_searched = True
         await self._thread.run(self._memory.find)
 
-    async def load(self) -> bool:
-        """Return when the records are in memory, or False if they are too large for it."""
-        await self.warm()
-        await self._thread.run(self._memory.wait)
-        return await self._thread.run(self._memory.find) is not None
-
     async def search(self, request: SearchRequest, *, by: Principal) -> SearchResult:
         by.require("read")
         check_request(request)
@@ -122,6 +116,7 @@ class PostgresSearch:
     ) -> tuple[Hit, ...] | int:
         """The hits, or the event up to which the terms must be indexed first."""
         state = read_state(reading, by)
+        self._engine.wakeups.note(state.head)
         if state.indexed < (state.head if needed is None else min(needed, state.head)):  # a restore takes events away
             return state.head
         question, query = self._understand(request, by, state)

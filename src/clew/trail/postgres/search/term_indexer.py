@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from clew.errors import ClewError
+from clew.errors import ClewError, StorageError
 from clew.trail.postgres.definitions import PostgresDefinitions
 from clew.trail.postgres.engine import PostgresEngine
 from clew.trail.postgres.search.words import words_of
@@ -73,6 +73,7 @@ class TermIndexer:
         self._definitions = PostgresDefinitions(engine)
         self._has_news = threading.Event()
         self._is_closed = threading.Event()
+        self._starting = threading.Lock()
         self._thread: threading.Thread | None = None
         self.on_indexed: list[Callable[[], None]] = []
         """Called from the background thread when it has indexed new events."""
@@ -84,24 +85,30 @@ class TermIndexer:
             pass
 
     def catch_up_now(self) -> None:
-        """As `catch_up`, for a thread that may block."""
+        """As `catch_up`, for a thread that may block. Raises StorageError if the trail is closed meanwhile."""
         self._keep_up()
         while self._engine.write_now(self._take_on, by=None):
-            pass
+            if self._is_closed.is_set():
+                raise StorageError("the trail is closed")
+
+    def stop(self) -> None:
+        """End what is being indexed, after its batch. Any thread may call it."""
+        self._is_closed.set()
+        self._has_news.set()
 
     # -- in the background --------------------------------------------------------------------------------
 
     def _keep_up(self) -> None:
-        """Start the thread that follows the log."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name="clew-terms", daemon=True)
-            self._engine.wakeups.on_announce.append(self._has_news.set)
-            self._engine.on_close.append(self._close)
-            self._thread.start()
+        """Start the thread that follows the log. The event loop and the thread of searches call this."""
+        with self._starting:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="clew-terms", daemon=True)
+                self._engine.wakeups.on_announce.append(self._has_news.set)
+                self._engine.on_close.append(self._close)
+                self._thread.start()
 
     def _close(self) -> None:
-        self._is_closed.set()
-        self._has_news.set()
+        self.stop()
         if self._thread is not None:
             self._thread.join()
 
