@@ -288,7 +288,7 @@ async def test_records_in_memory_that_do_not_fit_the_log_are_dropped_and_the_ser
 async def test_rewritten_records_within_the_bound_stay_in_memory(
     opened: Open, me: Principal, caplog: pytest.LogCaptureFixture
 ) -> None:
-    trail, writer = await opened(search_memory=20_000), await opened()
+    trail, writer = await opened(search_memory=1_000), await opened()
     (id,) = await write(trail, me, "thread 1")
     for version in range(1, 300):
         await writer.records.update(id, Change(title=f"thread {version + 1}"), expect=version, by=me)
@@ -344,6 +344,9 @@ async def test_a_trail_with_damaged_terms_can_be_closed(opened: Open, me: Princi
     with psycopg.connect(address, autocommit=True) as connection:
         connection.execute("UPDATE terms SET terms = '\\x01'")
     await trail.index.warm()
+    loading = index_of(trail)._memory._loading
+    assert loading is not None
+    assert isinstance(await asyncio.to_thread(loading.exception), ValueError)
     await trail.close()
     assert index_of(trail)._engine._pool.closed
 
@@ -366,3 +369,13 @@ async def test_only_one_thread_indexes_in_the_background(
     monkeypatch.setattr("clew.trail.postgres.search.term_indexer.threading.Thread", SlowThread)
     await asyncio.gather(*(asyncio.to_thread(indexer.catch_up_now) for _ in range(4)))
     assert made == ["clew-terms"]
+
+
+async def test_filters_take_a_part_of_the_memory_for_records(opened: Open, me: Principal) -> None:
+    trail = await opened(search_memory=3_600)
+    await write(trail, me, "thread one")
+    for number in range(30):
+        assert await find(trail, me, selector=Selector(all_tags=[str(number)])) == []
+    loaded = index_of(trail)._memory._loaded
+    assert loaded is not None
+    assert len(loaded.masks._known) == 1 + 360 // (18 * 2)
