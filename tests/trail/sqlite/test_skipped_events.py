@@ -146,19 +146,6 @@ async def test_a_claim_that_another_process_lets_go_of_beside_a_commit_is_taken(
         await other.close()
 
 
-@pytest.mark.parametrize("after", [None, 0, 1, 2**62])
-async def test_to_register_with_a_start_as_before_writes_nothing(
-    trail: SqliteTrail, tmp_path: Path, after: int | None
-) -> None:
-    consumer = Consumer(name="c", after=after)
-    first = await trail.deliveries.register(consumer, by=ME)
-    file = apsw.Connection(str(tmp_path / "trail.db"))
-    before = file.execute("PRAGMA data_version").get
-    assert await trail.deliveries.register(consumer, by=ME) == first
-    assert file.execute("PRAGMA data_version").get == before
-    file.close()
-
-
 async def test_to_register_as_before_writes_nothing(trail: SqliteTrail, tmp_path: Path) -> None:
     await register(trail, "wanted")
     file = apsw.Connection(str(tmp_path / "trail.db"))

@@ -14,6 +14,8 @@ from clew.trail.model.flow import PRESENCE
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 
+NOTHING = Selector(schema_name=PRESENCE)
+
 
 class Presence:
     """The sign of this process: a consumer whose `seen_at` is the time of the last renewal. A process can give signs of
@@ -29,8 +31,7 @@ class Presence:
         """Say that this process is alive."""
         # A consumer that is registered again without a change is not written, so each sign has another number.
         number = int(self._clock.now().timestamp() * 1_000)
-        nothing = Selector(schema_name=PRESENCE, all_tags=(f"sign:{number}",))
-        consumer = Consumer(name=self._name, selector=nothing, agent_id=self._name)
+        consumer = Consumer(name=self._name, selector=NOTHING, agent_id=self._name, after=number)
         await self._trail.deliveries.register(consumer, by=self._by)
 
     async def end(self) -> None:

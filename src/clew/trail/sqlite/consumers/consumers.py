@@ -17,8 +17,6 @@ from clew.trail.sqlite.engine import Writing
 from clew.trail.sqlite.log import read_head
 from clew.trail.sqlite.rows import Audiences, in_list
 
-FIND_PRESENT = "SELECT scopes, definition FROM consumers WHERE owner_id = ? AND name = ?"
-
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
@@ -26,7 +24,9 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
     """Write or change a consumer. Raises AlreadyExists when one of that name needs scopes that the caller lacks, and
     AccessDenied for one of Clew's own."""
     by.require_consumer(consumer.name)
-    present = writing.execute(FIND_PRESENT, (by.owner_id, consumer.name)).fetchone()
+    present = writing.execute(
+        "SELECT scopes, definition FROM consumers WHERE owner_id = ? AND name = ?", (by.owner_id, consumer.name)
+    ).fetchone()
     if present is not None and not by.scopes.issuperset(_decode_texts(present[0])):
         raise AlreadyExists("consumer", consumer.name)
     cursor = _first_cursor(writing, consumer)
@@ -168,11 +168,11 @@ def find_same(connection: Sql, audiences: Audiences, by: Principal, consumer: Co
     """The state of the consumer if it is registered with the same definition and scopes, so that registering it again
     would change nothing. None if not."""
     by.require_consumer(consumer.name)
-    row = connection.execute(FIND_PRESENT, (by.owner_id, consumer.name)).fetchone()
-    if row is None or frozenset(_decode_texts(row[0])) != by.scopes:
-        return None
-    same = with_real_start(consumer, decode_consumer(row[1]), cursor=0)
-    if msgspec.json.encode(same).decode() != row[1]:
+    scopes = connection.execute(
+        "SELECT scopes FROM consumers WHERE owner_id = ? AND name = ? AND definition = ?",
+        (by.owner_id, consumer.name, msgspec.json.encode(consumer).decode()),
+    ).get
+    if scopes is None or frozenset(_decode_texts(scopes)) != by.scopes:
         return None
     return next(iter(read_states(connection, audiences, by, consumer.name)), None)
 
