@@ -38,7 +38,7 @@ async def measure(engines: Engines, settings: ScaleSettings) -> list[Finding]:
 
 
 async def measure_with(engines: Engines, settings: ScaleSettings, workers: int) -> list[Finding]:
-    measure, steps = f"durable steps, {workers} workers, {SESSIONS} sessions", settings.count(20, 10)
+    measure, steps = f"durable steps, {workers} workers, {SESSIONS} sessions", settings.count(100, 10)
     names = [name for name in (OURS, *NEEDS) if not why_absent(name, settings)]
     figures: Figures = {name: [] for name in names}
     async with contextlib.AsyncExitStack() as stack:
