@@ -209,6 +209,15 @@ def test_the_first_ask_in_a_repository_answers_with_a_place_in_its_code(clew: Cl
 
 
 @pytest.mark.req("BEY-13")
+@pytest.mark.parametrize("more", [["--json"], ["--json", "--no-server"]])
+def test_a_question_may_start_with_a_dash(clew: Clew, shop: Path, more: list[str]) -> None:
+    for text in ("--tax is not added any more", "- where is the tax added"):
+        assert "shop/prices.py" in [item["path"] for item in clew("ask", text, *more).json["known"]]
+    assert clew("ask", "--per-domain", "3", *more, "-x y").code == 0
+    assert clew("locate", "- where is the tax added").code == 0
+    assert "Unknown option" in clew("ask", "where", "-x").err
+
+
 def test_known_is_a_list_of_objects_with_notes_beside_them(clew: Clew, shop: Path) -> None:
     used = clew("ask", "what calls add_tax", "--json").json
     assert [(item["kind"], item["path"]) for item in used["known"]] == [("use", "shop/basket.py")], used["known"]

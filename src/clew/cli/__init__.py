@@ -15,6 +15,7 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from clew import __version__
+from clew.cli.arguments.argument_separator import is_dashed_text
 from clew.cli.command_table import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
 from clew.cli.terminal.output import note, one_line
 from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
@@ -73,6 +74,7 @@ def _answer(given: list[str]) -> int:
 
 def _run(given: list[str]) -> int:
     _check_arguments(given)
+    given = _mark_text(given)
     if given[:1] == ["ask"]:
         from clew.cli.plain_question import ask_plainly  # for this command alone
 
@@ -113,6 +115,12 @@ def _check_arguments(given: Sequence[str]) -> None:
     own = list(takewhile(lambda each: each != "--", given))  # the others are those of another program
     if "--folder=" in own or ("--folder", "") in pairwise(own):
         raise InvalidInput("--folder", "is empty. Name a folder, or leave the option out")
+
+
+def _mark_text(given: list[str]) -> list[str]:
+    """Put `--` before a last argument that is a text starting with a dash, such as `"--verbose prints nothing"`."""
+    *others, last = given
+    return [*others, "--", last] if is_dashed_text(last) and "--" not in others else given
 
 
 def _in_words(error: Exception, given: list[str]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from clew.cli.arguments.argument_separator import is_dashed_text
 from clew.cli.local_server.client import ask_server
 
 _TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")
@@ -73,7 +74,7 @@ def read_arguments(arguments: Sequence[str]) -> dict[str, Any] | None:
                 return None
             seen.add(option)
             found[name] = int(value) if option in _NUMBERS else value
-        elif each.startswith("-"):
+        elif each.startswith("-") and not is_dashed_text(each):
             return None
         else:
             words.append(each)
