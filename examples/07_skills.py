@@ -1,4 +1,4 @@
-"""Skills in markdown: an agent finds the one for its work, loads it with its tools, and lets go of it again."""
+"""Skills in markdown: an agent finds the one for its work, loads it with its tools, and unloads it again."""
 
 import asyncio
 from pathlib import Path

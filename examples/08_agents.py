@@ -56,7 +56,7 @@ async def write(app: App, schema: str, context: dict[str, object]) -> None:
 
 
 async def say(app: App, text: str) -> None:
-    """Ask, and tell what comes of it while it comes."""
+    """Send a message, and print the steps of the run as they arrive."""
     conversations = await open_conversations(app.trail, app.clock, by=app.me)
     print(f"> {text}")
     sent = await conversations.send(text, agent="purser", by=app.me)
@@ -87,7 +87,7 @@ async def show_receipt(app: App) -> None:
     """Why the last prompt is what it is, and that it can be had again."""
     newest = Selector(schema_name="agent.context.v1", all_tags=["consumer:purser"])
     (context,) = (await app.trail.records.list(newest, by=app.me, limit=1)).items
-    print("What the model saw, and why:")
+    print("The breadcrumbs that the model saw, and the reason for each:")
     for item in context.context["receipt"]["items"]:
         print(f"  {item['section']}: {item['reason']} ({item['tokens']} tokens)")
     runtime = await app.runtime()

@@ -1,5 +1,5 @@
-"""What is known of a repository, this very one: its code, its decisions and its history answer five questions, each
-with the places that the answer is from. No model, no key.
+"""Five questions about this repository, answered from its code, decisions and history. Each answer cites its sources.
+No model, no key.
 
     python examples/09_knowledge.py
 """

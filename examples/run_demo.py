@@ -174,7 +174,7 @@ async def write(client: Client) -> None:
 
 
 async def show_walk(url: str, config: Config, *, is_brief: bool) -> None:
-    """An agent at the MCP door: the walk, its answer and its price."""
+    """An agent that uses the MCP server: the walk, its answer and its cost in tokens."""
     token = (await run_clew("token", "--agent", "demo", "--folder", str(config.folder))).strip()
     async with open_agent(url, token) as (agent, listed):
         if not is_brief:

@@ -1,5 +1,5 @@
-"""An agent at the MCP door of the example workspace: it goes from a question to its answer, and pays for what it
-reads."""
+"""An agent that uses the MCP server of the example workspace: it goes from a question to its answer, and counts the
+tokens that it reads."""
 
 import json
 from collections.abc import AsyncIterator, Iterator
@@ -47,7 +47,7 @@ class Agent:
         return results
 
     def step_to(self, route: str, **more: Any) -> dict[str, Any]:
-        """A step that guidance named, with the arguments that it filled in, and those that only the caller knows."""
+        """A next step from guidance: the arguments that guidance filled in, and those that only the caller knows."""
         return {"route": route, "params": {**(self.guided[route].get("params") or {}), **more}}
 
     async def _call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class Agent:
 
 
 def what_it_says(content: str) -> str:
-    """The first sentence of a result. What others wrote stands in a fence, below a line that says whose it is."""
+    """The first sentence of a result. Text of others is in a fence, below a line that names its origin."""
     lines = [line for line in content.splitlines() if line.strip()]
     bars = [at for at, line in enumerate(lines) if line.startswith("```")]
     body = lines[bars[0] + 1 : bars[1]] if bars else lines
@@ -72,7 +72,7 @@ def what_it_says(content: str) -> str:
 
 @asynccontextmanager
 async def open_agent(url: str, token: str) -> AsyncIterator[tuple[Agent, list[dict[str, Any]]]]:
-    """An agent at the MCP door of a server, and the tools that the server lists for it."""
+    """An agent that uses an MCP server, and the tools that the server lists for it."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=PATIENCE) as http,
         Client(streamable_http_client(f"{url}/mcp", http_client=http)) as client,
@@ -112,7 +112,7 @@ def show_answer(agent: Agent) -> None:
 
 
 async def show_limits(client: Client) -> None:
-    """What another agent is not led to, and what it cannot guess."""
+    """The tools that another agent is not guided to, and cannot guess."""
     other = Agent(client)
     await other.ask(QUESTION)
     (found,) = await other.get({"route": "warehouse://tools/passenger-investigation", "params": {"passenger": 1002}})
@@ -144,7 +144,7 @@ async def show(agent: Agent, number: int, *items: dict[str, Any], is_brief: bool
 
 
 def show_tokens(agent: Agent, listed: list[dict[str, Any]], plain: list[dict[str, Any]]) -> None:
-    """What the agent paid, and what it would have paid with every tool listed."""
+    """The tokens of the walk, and those of a listing of every tool."""
     many = [{**each, "name": f"{each['name']}-{at}"} for at, each in enumerate(islice(cycle(plain), MANY))]
     rows = (
         (f"the listing of all {len(plain)} tools of this example", cost(plain)),

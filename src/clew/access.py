@@ -67,8 +67,8 @@ class GuardedSchemas(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Principal(msgspec.Struct, frozen=True, kw_only=True):
-    """Owner, agent, roles, scopes and session of a caller. Records of other owners do not exist for it, nor
-    do records that need a scope it lacks."""
+    """Owner, agent, roles, scopes and session of a caller. It cannot see records of other owners, or records that need
+    a scope it lacks."""
 
     owner_id: str
     agent_id: str = ""

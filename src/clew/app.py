@@ -44,7 +44,8 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 300.0
 """The interval, in seconds, at which a server checks for stale sources."""
 CODE_FIRST_SECONDS = 20.0
-"""The longest time, in seconds, that reading documents waits for the code, which is ready for questions sooner."""
+"""The longest time, in seconds, that reading documents waits until the code is indexed. Questions about code can be
+answered after that."""
 
 LOOK_SECONDS = 5.0
 """The interval, in seconds, at which a server checks for changed agents and for consent to the trail."""
@@ -80,13 +81,13 @@ class App:
             enabled=config.hygiene.enabled,
         )
         self.refusal = ""
-        """Why the files of the folder are not read, and what to do; set when the workspace is opened."""
+        """The reason why the files of the folder are not read, and the next step; set when the workspace is opened."""
         self._workspace: Workspace | None = None
         self._models: Models | None = None
         self._knowledge: Knowledge | None = None
         self._sender: WebhookSender | None = None
         self._has_read = asyncio.Event()
-        """Set when reading the code has finished, failed or turned out to be unnecessary."""
+        """Set when the code has been read, could not be read, or need not be read."""
         self._reads_code = False
         self._patience = patience
         self._bus = bus
@@ -127,7 +128,7 @@ class App:
 
     async def _offer_knowledge(self, workspace: Workspace) -> None:
         """Add the knowledge of the folder's files as domains. Another domain of such a name has precedence."""
-        from clew.knowledge.domains.code import build_code  # if there is no code to know, nothing of it is loaded
+        from clew.knowledge.domains.code import build_code  # without code, none of these modules are loaded
         from clew.knowledge.domains.history import build_history
         from clew.knowledge.domains.reference import build_reference
 
@@ -220,7 +221,7 @@ class App:
 
         await self.ownership.require()
         await self.bootstrap()
-        if roles is None or "knowledge" in roles:  # others may have no files, or older ones
+        if roles is None or "knowledge" in roles:  # other processes may have no files, or older ones
             await self.mirror_agents()
         return await build_folder_runtime(self._parts(models), EVERY_ROLE if roles is None else roles, tags)
 
@@ -425,8 +426,7 @@ async def open_app(
     wrap: Callable[[Trail], Trail] = lambda trail: trail,
 ) -> AsyncIterator[App]:
     """Open the trail of a configuration, and close it at the end. `scopes` are the scopes of the local user, `patience`
-    how many seconds a search for an answer may take, if that is not the default. The app works on the trail as
-    `wrap` makes it."""
+    the time limit of an answer in seconds, if it is not the default. The app works on the trail as `wrap` makes it."""
     clock = clock or SystemClock()
     config = confirm_settings(config)
     embedder = open_embedder(config.embedder)

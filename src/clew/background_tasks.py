@@ -27,8 +27,8 @@ async def beside(work: Coroutine[Any, Any, T]) -> AsyncIterator[asyncio.Task[T]]
 
 
 async def cancel_all(tasks: Iterable[asyncio.Task[None]]) -> None:
-    """Cancel tasks and wait until all have ended, even if this call is cancelled meanwhile: the caller closes their
-    resources."""
+    """Cancel tasks and wait until all have ended, because the caller closes their resources next. A cancellation of
+    this call does not end the wait."""
     waited = list(tasks)
     for task in waited:
         task.cancel()

@@ -12,7 +12,7 @@ from typing import Protocol
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
-# Seeded by the system, once for each process: asking it every time would let another thread take over in between.
+# Seeded once for each process. A system call for each id would let another thread run in between.
 _random = random.Random()
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_random.seed)
@@ -50,7 +50,7 @@ class SystemClock:
 
     def new_id(self) -> str:
         """A version 7 UUID: 48 bits of milliseconds, 12 bits of their fraction, then 62 random bits. The ids of one
-        thread sort in the order in which it made them, so ties that are broken by id are broken by age."""
+        thread sort in the order of their creation, so sorting by id also sorts by age."""
         millis, rest = divmod(time.time_ns(), 1_000_000)
         value = (millis & 0xFFFF_FFFF_FFFF) << 80 | 0x7 << 76 | rest * 4096 // 1_000_000 << 64
         value |= 0x2 << 62 | _random.getrandbits(62)

@@ -272,7 +272,7 @@ def _noun(info: Any) -> str:
 
 
 def _word(info: Any) -> str:
-    """The noun of a type by the name of its description: `IntType` is an int, and whatever has items is a list."""
+    """The noun of a type by the class of its description: `IntType` is an int, and a type with items is a list."""
     if choices := _choices(info):
         return _either(choices)
     if isinstance(getattr(info, "item_type", None), msgspec.inspect.StrType):

@@ -73,7 +73,7 @@ def create_file(path: Path, content: bytes, mode: int = 0o666) -> None:
 def read_file(path: Path, limit: int | None = None) -> bytes:
     """Return the content of a regular file. A pipe does not make the caller wait.
 
-    Raises OSError, also for a file of more than `limit` bytes.
+    Raises OSError if it cannot be read or has more than `limit` bytes.
     """
     with os.fdopen(os.open(path, os.O_RDONLY | _NO_WAIT), "rb") as file:
         if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
@@ -124,8 +124,8 @@ def inside(path: Path, root: Path) -> Path:
 
 
 def open_inside(root: str, path: str, flags: int = OPEN_FILE) -> int:
-    """Open a real path below a real root, folder by folder, without following links. The descriptor is always for
-    something below the root, even if the tree changes meanwhile. `path` uses `/`, is normal and has no `..`; empty is
+    """Open a real path below a real root, folder by folder, without following links. The descriptor always refers to a
+    file below the root, even if the tree changes during the call. `path` uses `/`, is normal and has no `..`; empty is
     the root. Raises OSError, and ValueError for an invalid path."""
     if not STEPWISE:
         return _open_at_once(os.path.join(root, *path.split("/")) if path else root, flags)

@@ -128,7 +128,7 @@ async def test_a_clock_that_was_set_back_makes_nothing_fresh_for_longer(
     clock.advance(days=-1)
     found = await freshness(trail, domain, me, clock)
     assert (found.is_fresh, found.age_ms) == (False, 0)
-    assert found.reason == "it was verified later than it is now; the clock was set back"
+    assert found.reason == "its last verification is in the future, because the clock was set back"
     await run(trail, domain, me, clock)
     assert (await freshness(trail, domain, me, clock)).is_fresh
     clock.advance(hours=4)

@@ -97,7 +97,7 @@ def test_counts_of_a_copy_and_of_an_owner_say_what_they_count(clew: Clew, folder
     stats = clew("trail", "stats", "--json").json["breadcrumbs"]
     told = clew("trail", "stats")
     assert told.rows[0] == ["breadcrumbs", str(stats)]
-    assert told.err == "Counted is what local sees, without what has expired.\n"
+    assert told.err == "The counts include the records that local can see, without expired ones.\n"
     found = {each["name"]: each["what"] for each in clew("doctor", "--json").json["findings"]}
     assert found["trail"].endswith(f"; {stats:,} breadcrumbs that local sees")
     copied = clew("trail", "backup", f"{tmp_path}/all.db").out

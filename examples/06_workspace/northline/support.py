@@ -1,4 +1,4 @@
-"""The support desk: its tickets. The tools of other domains lead here once there is something to tell."""
+"""The support desk: its tickets. Tools of other domains guide to this domain when a ticket is needed."""
 
 from typing import Any
 

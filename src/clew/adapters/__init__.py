@@ -1,1 +1,2 @@
-"""The external interfaces (called doors): each parses requests, calls the trail, and renders the answers."""
+"""The external interfaces, called doors: CLI, REST, MCP and Python. Each parses requests, calls the trail, and renders
+the answers."""

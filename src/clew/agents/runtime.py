@@ -43,8 +43,8 @@ _log = logging.getLogger(__name__)
 CONCURRENCY = 32
 """How many events of one handler are worked on at a time."""
 LINE = 1
-"""A call worker claims this many events more than the pool has seats, so that new calls wait in line while all seats
-are taken."""
+"""A call worker claims this many more events than the pool has seats, so that the next calls are ready when a seat
+becomes free."""
 
 BACKGROUND_SHARE = 0.2
 """The share of time for handlers that can wait."""
@@ -102,7 +102,7 @@ class Runtime:
         self._worker = worker_name()
         self._running: dict[str, _RunningWorker] = {}
         self._registered: dict[str, tuple[str, ...]] = {}
-        """The consumers of each definition, also those of other roles."""
+        """The consumers of each definition, including those of other roles."""
         self._is_draining = False
         self._yields = asyncio.Event()
         """Set while this process leaves the steps of agents to another process with a model."""

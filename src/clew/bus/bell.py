@@ -42,7 +42,7 @@ class Bell:
         was_rung = False
         while True:
             with self._listening(is_meant) as rung:
-                # No ring interrupts the look after a ring: a flood of notices does not starve it.
+                # The attempt after a ring is not interrupted, so that a flood of notices does not starve it.
                 if was_rung and (found := await attempt(0.0)):
                     return found
                 task = loop.create_task(attempt(max(0.0, until - loop.time())))

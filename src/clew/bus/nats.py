@@ -222,7 +222,7 @@ class NatsBus:
         try:
             notice = _decode(message.data)
         except msgspec.MsgspecError:
-            notice = None  # of another version, or of somebody else: it may mean anything
+            notice = None  # a notice of another version or program: treat it as a possible loss of notices
         self._hear(notice)
 
     def _hear(self, notice: Notice | None) -> None:

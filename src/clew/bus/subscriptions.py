@@ -1,4 +1,4 @@
-"""Finds the agents that a record is for, by the subscriptions of its owner's consumers."""
+"""Finds the agents whose subscriptions match a record, among the consumers of its owner."""
 
 from __future__ import annotations
 

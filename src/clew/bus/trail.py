@@ -1,4 +1,5 @@
-"""A trail that announces its commits on a bus, and is woken by those of others. It works on every backend."""
+"""A trail that announces its commits on a bus, and wakes its waiting consumers at the commits of other processes. It
+works on every backend."""
 
 from __future__ import annotations
 

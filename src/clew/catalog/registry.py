@@ -138,7 +138,7 @@ class DomainRegistry:
         return [domain for domain in self._domains.values() if domain.scopes <= by.scopes]
 
     def visible_domain(self, name: str, by: Principal) -> Domain:
-        """Raises NotFound, also for one that the caller may not see."""
+        """Raises NotFound if it does not exist or the caller may not see it."""
         visible = {domain.name: domain for domain in self.domains(by)}
         if name not in visible:
             raise _unknown_domain(name, visible)

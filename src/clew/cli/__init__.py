@@ -22,7 +22,7 @@ from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
 from clew.lazy_pattern import lazy_pattern
 
 INTERRUPTED, PIPE_CLOSED = 130, 141
-"""Exit codes, as a shell reports a program that was ended by SIGINT or SIGPIPE."""
+"""Exit codes after SIGINT and SIGPIPE, as a shell reports them."""
 
 _WHERE_LISTED = {
     "breadcrumb": "`clew trail ls` shows ids",
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return PIPE_CLOSED
     except KeyboardInterrupt:
         if sys.stderr.isatty():
-            sys.stderr.write("\n")  # the terminal shows ^C, and the next prompt belongs on a line of its own
+            sys.stderr.write("\n")  # the terminal shows ^C: begin a new line for the next prompt
         return INTERRUPTED
     except Exception as error:
         if os.environ.get("CLEW_DEBUG") == "1":

@@ -99,7 +99,7 @@ async def open_here(
 def check_project(config: Config) -> None:
     """Raise ClewError for a folder that is not a project, such as the home folder, unless somebody named it."""
     if not config.is_named and is_broad(project_root(config)):
-        # of the catalog, which commands on a trail that is there do without
+        # loads the catalog, which commands on an existing trail do not need
         from clew.catalog.workspace.repository import find_refusal, is_machine
 
         if is_machine(config):

@@ -41,7 +41,9 @@ class FilterOptions:
 
     schema: Annotated[tuple[str, ...], Parameter(help="A schema name; when repeated, any of them.")] = ()
     tag: Annotated[tuple[str, ...], Parameter(help="A tag that must be there; may be repeated.")] = ()
-    any_tag: Annotated[tuple[str, ...], Parameter(help="Tags of which one must be there; repeated.")] = ()
+    any_tag: Annotated[
+        tuple[str, ...], Parameter(help="At least one of these tags must be there; may be repeated.")
+    ] = ()
     prefix: Annotated[str | None, Parameter(help="The beginning of some tag, such as session:")] = None
     session: Annotated[str | None, Parameter(help="The id in the session: tag.")] = None
     since: Annotated[

@@ -1,4 +1,4 @@
-"""The process of the `clew` command: one call of `main`, with a garbage collector for a short life."""
+"""The process of the `clew` command: one call of `main`, with garbage collection tuned for a short process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ def run_command() -> int:
     if not _is_server():
         # numpy's threads wait in a busy loop, and one question has no matrix that is large enough to share
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-        # one question touches few places of the large tables: clearing 2 MB for each takes longer than reading them
+        # one question reads few pages of the large tables; clearing huge pages of 2 MB would take longer than reading
+        # them
         os.environ.setdefault("NUMPY_MADVISE_HUGEPAGE", "0")
     code = main()
     # Everything ends with the process: without this the interpreter searches all of it for cycles once more.
@@ -61,8 +62,8 @@ class LossyFile(io.FileIO):
 
 
 def open_stderr() -> io.TextIOWrapper:
-    """Standard error as a stream that never fails. A full disk or a reader that has gone loses the notes of a command,
-    and its exit code stays."""
+    """Standard error as a stream that never fails. If the disk is full or the reader has gone, the notes of a command
+    are lost, but its exit code stays the same."""
     try:
         file: io.FileIO = LossyFile(2, "w", closefd=False)
     except OSError:  # the caller closed it
@@ -72,7 +73,7 @@ def open_stderr() -> io.TextIOWrapper:
 
 
 def fill_closed_streams() -> None:
-    """Standard input is empty, and standard output is discarded, where the caller closed them."""
+    """If the caller closed standard input, it is empty; if it closed standard output, the output is discarded."""
     if sys.stdin is None:
         sys.stdin = io.TextIOWrapper(io.BufferedReader(io.FileIO(os.devnull)))
     if sys.stdout is None:

@@ -46,7 +46,7 @@ _PROVIDERS = """
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder with its settings and .gitignore; settings that are there already stay. Raises ReadOnly, also
+    """Make the folder with its settings and .gitignore. Existing settings stay unchanged. Raises ReadOnly, also
     for a folder that is a link out of its project."""
     check_place(folder, folder)
     try:

@@ -20,7 +20,7 @@ from clew.trail.model.event import EventType
 _log = logging.getLogger(__name__)
 
 SILENCE_SECONDS = 15.0
-"""The server sends a ping every five seconds. After three missing pings the connection counts as dead."""
+"""The server sends a ping every five seconds. After three missing pings the connection is treated as dead."""
 
 FIRST_WAIT, LONGEST_WAIT = 0.2, 30.0
 REMEMBERED = 10_000

@@ -47,7 +47,7 @@ def _from_file(path: Path) -> str:
     if len(content) > MAX_BYTES:
         raise _error(f"{path} is not a file with a key", f"A key has at most {MAX_BYTES:,} bytes")
     if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        _log.warning("others can read the key in %s: chmod 600 keeps it to you", path)
+        _log.warning("other users can read the key in %s: run chmod 600 on it", path)
     return content.decode("utf-8", "replace")
 
 

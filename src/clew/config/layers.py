@@ -209,7 +209,7 @@ def _parse(text: str) -> dict[str, Any]:
     """The tables of a TOML file. Raises ValueError, RecursionError."""
     if all(map(_COMMENT.fullmatch, text.split("\n"))):
         return {}
-    import tomllib  # most folders have the settings that Clew writes, which are comments
+    import tomllib  # late: most folders have a file of comments only, as Clew writes it
 
     return tomllib.loads(text)
 

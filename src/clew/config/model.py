@@ -18,8 +18,8 @@ class _Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class ServerConfig(_Section, frozen=True, kw_only=True):
-    """The REST and MCP doors. `max_body` is in bytes. `queue` is the number of writes that may wait before callers must
-    retry. `hosts` are further host names that browsers and agents may use for the MCP door."""
+    """The REST and MCP server. `max_body` is in bytes. `queue` is the number of writes that may wait before callers
+    must retry. `hosts` are further host names that browsers and agents may use for MCP."""
 
     host: str = "127.0.0.1"
     port: int = 8081

@@ -1,5 +1,5 @@
-"""The settings of `.clew/config.py`. It is code that comes with a folder, so it runs only after the user agreed to its
-exact content, in a process of its own, for a limited time. Only JSON comes back."""
+"""The settings of `.clew/config.py`. It is code of the folder, so it runs only after the user agreed to its exact
+content. It runs in a separate process with a time limit. Only JSON comes back."""
 
 from __future__ import annotations
 

@@ -115,8 +115,8 @@ class ContextBuilder:
         return self._draft(trigger, agent, assembled, missing, counts, model, budget, reply_tags)
 
     def _hidden(self, schemas: Schemas) -> tuple[str, ...]:
-        """Return the schemas that only an `always` source may add: machinery and definitions. Results of tools are
-        useful only in their own session."""
+        """Return the schemas that only an `always` source may add: Clew's internal records and definitions. Results of
+        tools are useful only in their own session."""
         flow = self._flow
         own = (
             *(flow.context, flow.context_request, flow.request, flow.response, flow.error),

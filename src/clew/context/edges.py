@@ -88,7 +88,7 @@ class EdgeBuilder:
         found = list({(edge.source, edge.type, edge.target): edge for edge in edges}.values())
         try:
             return await self._trail.edges.add(found, by=self._by, replace=True) if found else []
-        except NotFound:  # one end was deleted meanwhile: write the other edges one by one
+        except NotFound:  # one end has been deleted: write the other edges one by one
             return [each for edge in found for each in await self._add_one(edge)]
 
     async def _add_one(self, edge: Edge) -> list[Edge]:

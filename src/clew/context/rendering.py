@@ -28,8 +28,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Rendered(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of a breadcrumb and its tokens. `gist` is equal for duplicates: the longest text, or everything that is
-    shown if that is short, in lower case and without whitespace."""
+    """The text of a breadcrumb and its tokens. `gist` identifies duplicates. It is the longest text, in lower case and
+    without whitespace; if that is short, it is the whole shown text."""
 
     text: str
     tokens: int

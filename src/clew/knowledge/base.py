@@ -127,16 +127,16 @@ class Knowledge:
         )
 
     async def gather(self, report: Progress | None = None, *, is_asked: bool = True) -> GatherReport:
-        """Bring everything up to date: code first, then the commits and decisions. At the same time, find the edges for
-        which values must be followed. Unless it is asked meanwhile, words of code come then too: that takes less time
-        in all, but files are found by their words later."""
+        """Bring everything up to date: code first, then commits and decisions, and at the same time the edges that need
+        value tracking. Words of code are indexed in parallel with the last step, unless a question arrives before. This
+        takes less time in total, but files can be found by their words only later."""
         done = await self.code.with_rebuild(lambda: self._gather(report, is_asked))
         self._mark_complete()
         return done
 
     async def gather_briefly(self, documents: Callable[[], Awaitable[T]], report: Progress | None = None) -> T | None:
         """Read all changed files and link them by names. Then index the rest, `documents` included, until BRIEF_SECONDS
-        are over. If the time was too short, answers say that they are incomplete, and the next call or `gather`
+        are over. If the time is too short, answers are marked as incomplete, and the next call or `gather`
         continues."""
         end = time.monotonic() + BRIEF_SECONDS
         indexed = await self.code.refresh(report, until="linked")
@@ -179,7 +179,7 @@ class Knowledge:
         try:
             async with asyncio.timeout(patience):
                 asked, session = question[:MAX_QUESTION], by.session or ""
-                withheld = await self.consent.withheld()  # clears the cache if consent was given meanwhile
+                withheld = await self.consent.withheld()  # clears the cache if consent was given since the last call
                 asked = await self._with_subject(asked, previous[:MAX_QUESTION], by)
                 found = await self.code.with_rebuild(lambda: self.resolver.resolve(asked, by=by, session_id=session))
         except TimeoutError:

@@ -1,7 +1,7 @@
 """The handshake of an MCP client, answered while the SDK is still loading.
 
 The SDK takes longer to import than a client should wait, and the answer to `initialize` is always the same here. So a
-thread reads the first line and answers it. The SDK then gets that line as well, and its own answer is left out.
+thread reads the first line and answers it. The SDK then gets that line as well, but its own answer is not sent.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NOT_OPEN = (
 )
 """The instructions for a client whose folder is not known yet."""
 VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
-"""Versions of the protocol that begin with `initialize`. A client with another one is answered by the SDK."""
+"""Versions of the protocol that begin with `initialize`. The SDK answers clients with any other version."""
 
 
 class Handshake:

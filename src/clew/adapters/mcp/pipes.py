@@ -32,7 +32,7 @@ Outgoing = MemoryObjectSendStream[SessionMessage]
 @contextlib.asynccontextmanager
 async def open_pipes(handshake: Handshake | None = None) -> AsyncIterator[tuple[Incoming, Outgoing]]:
     """Yield the stream of messages from standard input and the one to standard output, or those of a handshake. While
-    they are open, other readers find standard input empty, and other output goes to standard error.
+    they are open, other readers of standard input see its end, and other output goes to standard error.
 
     The first stream ends with standard input, after the answers to pending requests. If the reader of standard output
     closes it, both streams end.

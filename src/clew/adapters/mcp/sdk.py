@@ -4,8 +4,8 @@ from __future__ import annotations
 
 
 def load_sdk() -> None:
-    """Import the SDK so that most of its models build their validators at first use. There are hundreds, for both
-    protocol eras, and a server needs a few."""
+    """Import the SDK so that most of its models build their validators at first use. There are hundreds of models, for
+    both protocol eras, and a server needs only a few."""
     import mcp_types  # noqa: F401 - its models form unions, which need all of them at once
     from pydantic import BaseModel
 

@@ -93,7 +93,7 @@ class Keys:
         return self._sign(check_principal(principal), CALLS, self._lifetime)
 
     def issue_for_stream(self, caller: VerifiedCaller) -> IssuedToken:
-        """A token that opens an event stream within a minute; the stream ends with the caller's own."""
+        """A token that opens an event stream within a minute. The stream ends when the caller's own token expires."""
         until = int(caller.until.timestamp())
         return self._sign(caller.principal, STREAM, timedelta(seconds=STREAM_SECONDS), until=until)
 
@@ -200,8 +200,8 @@ def key_wishes(folder: Path) -> list[Wish]:
 
 
 def tracked_keys(folder: Path) -> list[str]:
-    """The key and the credential that git tracks, also if the file is deleted: no `.gitignore` keeps a new one out
-    of a commit."""
+    """The key and the credential, if git tracks them. A deleted file counts too: a new one would be committed in spite
+    of `.gitignore`."""
     from clew.knowledge.git.run import run_git  # only making keys and `clew doctor` ask git
 
     try:
@@ -217,7 +217,7 @@ def _key_wish(folder: Path, name: str, content: bytes) -> Wish:
         kind=KIND,
         name=name,
         digest=digest_parts([content]),
-        summary="a file that you did not make: whoever made it can get tokens of this server and act as you",
+        summary="a file that you did not make: its author can get tokens of this server and act as you",
     )
 
 
@@ -277,7 +277,7 @@ def _read_or_make(folder: Path, name: str, make: Callable[[], bytes]) -> bytes:
                 return _write(path, make())
     content = path.read_bytes() if path.is_file() else b""
     if not trust.holds_once_made(_key_wish(folder, name, content)):
-        refused = ConfigError(f"{path} was not made by you: whoever made it could act as you")
+        refused = ConfigError(f"{path} was not made by you: its author could act as you")
         removal = "Delete it (`git rm` if git tracks it), and the next start makes a new one"
         refused.hint = f"{removal}; or agree to it: `clew trust {name}`"
         raise refused
@@ -292,7 +292,7 @@ def _refuse_tracked(folder: Path, name: str) -> None:
 
 
 def _write(path: Path, content: bytes) -> bytes:
-    """Write a file that appears whole or not at all. Another process may write it first; its content counts."""
+    """Write a file that appears whole or not at all. If another process writes it first, that content is used."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -29,7 +29,7 @@ _HOST = re.compile(rb"(?:\[(?P<v6>[0-9A-Fa-f:.%]{2,64})\]|(?P<name>[A-Za-z0-9._-
 
 class Door:
     """Pure ASGI middleware. A request keeps a well-formed X-Request-Id that it brings. A request with another Host is
-    refused, which prevents DNS rebinding: a web page whose name points at this address sends its own name."""
+    refused. This prevents DNS rebinding, in which a web page uses its own host name for this address."""
 
     def __init__(
         self,
@@ -86,8 +86,8 @@ class Door:
                 await response(scope, receive, send_marked)
 
     def _read_headers(self, scope: Scope) -> tuple[str, bool, TraceContext | None]:
-        """The id of the request, whether every Host header names this server, and the trace that it is a part of.
-        Clients of HTTP/1.0 send no Host."""
+        """The id of the request, whether every Host header names this server, and the trace that the request belongs
+        to. Clients of HTTP/1.0 send no Host."""
         request_id, is_for_us, trace = "", True, None
         for name, value in scope["headers"]:
             if name == b"host":

@@ -23,7 +23,7 @@ class GuardedProtocol(HttpToolsProtocol):
     _stage: Literal["headers", "body", "whole"] = "headers"
     _has_moved = False
     _deadline: asyncio.TimerHandle | None = None
-    _size = 0  # of the reads since the headers began, without the present one and the one they began in
+    _size = 0  # bytes of the reads since the headers began, without the first read and the present one
     _read = 0  # size of the present read
     _idle_since: float | None = None  # when the last answer ended, None while a request is under way
 
@@ -76,7 +76,7 @@ class GuardedProtocol(HttpToolsProtocol):
         super().data_received(data)
         is_answered = self._stage == "whole" and self.cycle is not None and self.cycle.response_complete
         if is_answered and not self.pipeline and not self.transport.is_closing():
-            self._wait_idle()  # for bytes that begin no request, such as the rest of a body that was refused
+            self._wait_idle()  # for bytes that do not begin a request, such as the rest of a refused body
         if self._has_moved:
             self._set_deadline()
         elif self._stage == "headers":

@@ -76,7 +76,7 @@ def build_document(operations: Sequence[RestOperation], version: str) -> dict[st
 
 
 def statuses_of(operation: RestOperation) -> list[int]:
-    """Every status from 400 on that an operation may answer with."""
+    """All error statuses (400 and above) of an operation."""
     has_input = bool(operation.query or operation.headers or operation.body is not None)
     brought: tuple[tuple[bool, tuple[type[ClewError], ...]], ...] = (
         (True, (InvalidInput, StorageError, Busy, *operation.raises)),
@@ -93,7 +93,7 @@ def statuses_of(operation: RestOperation) -> list[int]:
 
 
 def _types(operations: Sequence[RestOperation]) -> list[Any]:
-    """All types that are named, each once, in a fixed order."""
+    """All named types, each once, in a fixed order."""
     kinds: dict[str, Any] = {repr(ErrorBody): ErrorBody}
     for each in operations:
         for kind in (each.body, each.answer, each.query):
@@ -148,7 +148,8 @@ def _parameters(operation: RestOperation, components: dict[str, Any]) -> list[di
 
 
 def _query_parameter(name: str, schema: dict[str, Any], required: bool) -> dict[str, Any]:
-    """A parameter without the null and the empty default that only the decoder needs."""
+    """The schema of a parameter. The null type and the empty default are removed, because only the decoder needs
+    them."""
     kept = {key: value for key, value in schema.items() if key not in ("description", "anyOf")}
     if kept.get("default") in (None, []):
         kept.pop("default", None)

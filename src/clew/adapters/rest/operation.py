@@ -48,7 +48,7 @@ class Services:
     to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
     trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
     the agents that run here, None if no agents run. `router` chooses the agent for a message, `team` opens the team,
-    `agent` is the one of a message that names none. `is_draining` says whether this process is about to end."""
+    `agent` answers messages that name no agent. `is_draining` says whether this process is about to end."""
 
     trail: Trail
     keys: Keys
@@ -152,10 +152,9 @@ class RequestHeader:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestOperation:
-    """One method of one path. `writes` says that it changes the trail, `streams` that it may answer with a stream of
-    events instead. `raises` and `refuses` list only the errors and statuses beyond those that every operation may
-    answer with, and those that its guard, path, parameters, body and writing bring with them; `openapi.statuses_of`
-    adds these."""
+    """One method of one path. `writes` is true if it changes the trail, `streams` if it may answer with a stream of
+    events. `raises` and `refuses` list additional errors and statuses, beyond those of every operation and those that
+    follow from its guard, path, parameters, body and writing; `openapi.statuses_of` adds these."""
 
     method: str
     path: str

@@ -67,8 +67,8 @@ def body_decoder(kind: Any) -> Callable[[bytes], Any]:
 def query_decoder(kind: type[msgspec.Struct] | None) -> Callable[[bytes], Any]:
     """A function from a query string to a value of this type; without a type, no parameter is allowed.
 
-    A tuple field may be given many times, any other field once. Unknown names are refused, because a misspelt filter
-    must not widen the answer.
+    A tuple field may be given many times, any other field once. Unknown names are refused, because ignoring a misspelt
+    filter would widen the answer.
     """
     fields = msgspec.structs.fields(kind) if kind else ()
     repeated = {field.name: _is_tuple(field.type) for field in fields}

@@ -21,7 +21,7 @@ class SelectorQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     tag: Annotated[Texts, Meta(description="A tag that must be there; may be repeated")] = ()
     all_tags: Annotated[Texts, Meta(description="Another spelling of `tag`")] = ()
-    any_tags: Annotated[Texts, Meta(description="Tags of which one must be there; repeated")] = ()
+    any_tags: Annotated[Texts, Meta(description="At least one of these tags must be there; may be repeated")] = ()
     tag_prefix: Annotated[str | None, Meta(description="The beginning of some tag, such as `session:`")] = None
     schema_name: Annotated[Texts, Meta(description="A schema name; when repeated, any of them")] = ()
     session: Annotated[str | None, Meta(description="The id in the `session:` tag")] = None

@@ -67,7 +67,7 @@ def left_of(limit: float | None, used: float) -> float | None:
 
 
 def tidy(value: Any) -> Any:
-    """Round a float to nine digits, which removes floating-point errors from sums of money."""
+    """Round to nine digits. This removes floating-point errors from sums of money."""
     return round(value, 9) if isinstance(value, float) else value
 
 

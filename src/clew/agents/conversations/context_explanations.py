@@ -1,5 +1,5 @@
-"""Explanations and previews of contexts, for doors: why a context contains each breadcrumb, and which context a message
-would get."""
+"""Explanations and previews of contexts: why a context contains each breadcrumb, and which context a message would
+get."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ async def describe_answer(catalog: Catalog, answer: CatalogAnswer, *, by: Princi
         return "\n\n".join(("Close to it:", *_sections(answer)))
     domains = [f"- **{each.name}**: {each.description}" for each in catalog.domains(by=by)]
     if not domains:
-        return "Nothing here is close to that: this folder has no files or tools yet."
+        return "Nothing here matches that: this folder has no files or tools yet."
     found = await catalog.list_resources(by=by, limit=EXAMPLES)
     parts = ["Nothing here is close to that. The domains of this folder:", "\n".join(domains)]
     if found:

@@ -1,4 +1,4 @@
-"""Sessions as the trail knows them: a session is its tag, its title is how it began."""
+"""Sessions on the trail. A tag identifies a session; its title is the beginning of its first message."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The points at which hooks of agents run, and the data that they get there: a prompt or a call before and after it is
-made, and a skill before it is loaded.
+"""The points at which hooks of agents run: before and after a prompt, before and after a tool call, and before a skill
+is loaded; and the data that a hook gets at each point.
 
 A hook may change the data, answer in the model's place (`cached_result`), or add drafts that are written together with
 those of the runner.
@@ -43,7 +43,7 @@ class PromptData(HookData, frozen=True, kw_only=True):
 
     @property
     def is_settled(self) -> bool:
-        """Whether there is nothing left to prepare: the model is not asked."""
+        """Whether a hook has already supplied the answer, so that the model is not called."""
         return self.response is None and self.cached_result is not None
 
     @property

@@ -214,7 +214,7 @@ def token_accounting(
             return data
         filled = ContextUsage(agent=data.agent_id, session=data.session, used=used, limit=limit, kind=data.agent_id)
         lowest = min((each.at for each in thresholds_of(table, filled.kind)), default=101.0)
-        if filled.percent < lowest:  # the usual case costs no look at the trail
+        if filled.percent < lowest:  # the usual case reads nothing from the trail
             return data
         _, drafts = await observe(trail, flow, table, filled, by=by)
         return msgspec.structs.replace(data, drafts=(*data.drafts, *drafts))

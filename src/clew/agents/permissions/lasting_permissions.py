@@ -1,7 +1,7 @@
-"""Lasting permissions: answers for a session or for always, which count until they are deleted.
+"""Lasting permissions: answers for a session or for always. They apply until they are deleted.
 
-A permission for a session counts for messages of the user who started the session or gave the permission: anybody who
-may write can put a message into a session.
+A permission for a session applies only to messages of the user who started the session or gave the permission, because
+anybody with write access can put a message into a session.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Questions for permission: the request of each question, and the answer that counts.
+"""Permission questions: the request of each question, and its first valid answer.
 
-A question names the record of its request with version and digest. Doors show that record, and only that record,
-unchanged, is run. So the user sees the exact call that will run.
+A question stores the id, version and digest of its request. The user is shown that request, and it runs only if it has
+not changed since. So the user sees the exact call that will run.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def deleted_question_handler(name: str, trail: Trail, flow: Flow, *, by: Princip
     async def is_answered(question: str, request_id: str) -> bool:
         """An answered request runs, even when its question is deleted later."""
         to_it = (ContextMatch(path="question", value=question),)
-        tags = (f"{REQUEST_TAG}{request_id}",)  # an answer without it counts for nothing
+        tags = (f"{REQUEST_TAG}{request_id}",)  # an answer without it is ignored
         selector = Selector(schema_name=flow.permission_answer, all_tags=tags, context_match=to_it)
         return bool((await trail.records.list(selector, by=by, limit=1)).items)
 

@@ -64,8 +64,8 @@ class Guard:
 
 
 def is_fault(error: BaseException) -> bool:
-    """Whether an error counts against the called tool or model. Invalid calls, denials, exceeded budgets,
-    held locks and a database server that is away do not."""
+    """Whether an error counts as a failure of the called tool or model. Invalid calls, denials, exceeded budgets, held
+    locks and an unreachable database server do not count."""
     return not isinstance(error, BudgetExceeded | Busy | Unreachable) and classify(error) not in (
         "validation",
         "permission",

@@ -153,7 +153,7 @@ class RepairPolicy:
                 "to_version": tool.version + 1 if restores else tool.version,
                 "attempts": self._repairs.attempts,
                 "explanation": f"{self._repairs.attempts} attempts did not help.{put_back}",
-                "how_to_go_on": "Edit the tool: when it fails after that, it is looked at again",
+                "how_to_go_on": "Edit the tool: repairs start again if the edited tool fails",
             },
             idempotency_key=f"repair:{GAVE_UP}:{tool.id}:{tool.version}",
         )

@@ -196,5 +196,5 @@ def _check_version(failed: Breadcrumb, before: int) -> None:
 
 
 def _changed(failed: Breadcrumb) -> InvalidInput:
-    hint = "Leave it: when it fails again there will be another error"
+    hint = "Do nothing: if it fails again, there will be another error"
     return InvalidInput("error", f"{failed.context.get('name')} has changed since it failed", hint=hint)

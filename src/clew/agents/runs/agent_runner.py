@@ -1,5 +1,6 @@
-"""The agent runner: a context leads to a model request, the model's answer to tool requests, their responses to the
-next model request, and in the end to an answer. Each step handles one event; the state of an agent is on the trail.
+"""The agent runner. From a context it makes a model request, from the model's answer tool requests, from their
+responses the next model request, and at the end an answer. Each step handles one event; the state of an agent is on the
+trail.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def agent_executor(definition: AgentDefinition, deps: AgentDeps) -> UniversalExe
 
 
 def _is_addressed(subscription: Subscription, addressed: Subscription) -> bool:
-    """Whether a subscription is redundant, because every agent is triggered by these schemas anyway."""
+    """Whether a subscription is redundant, because these schemas trigger every agent."""
     schemas = set(subscription.schemas)
     return subscription.role == "trigger" and bool(schemas) and schemas <= set(addressed.schema_names)
 

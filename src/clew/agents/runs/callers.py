@@ -32,7 +32,7 @@ def caller_metadata(caller: CallingAgent) -> dict[str, Any]:
 
 def find_caller(metadata: Any) -> CallingAgent | None:
     """The caller in the metadata of a definition; None if the agent was not called by another one. Unreadable metadata
-    counts as an unknown caller, so that the agent may do nothing rather than everything."""
+    is treated as an unknown caller, so that the agent may do nothing instead of everything."""
     found = metadata.get(_FIELD) if isinstance(metadata, Mapping) else None
     if found is None:
         return None

@@ -50,7 +50,7 @@ class RunCancellation:
         await retry_on_storage_error(heed, "cancellations")
 
     async def is_cancelled(self, run: str) -> bool:
-        """Whether the run was cancelled, also before this process started."""
+        """Whether the run was cancelled, even if that was before this process started."""
         selector = Selector(schema_name=self._flow.cancel, all_tags=(run_tag(run),))
         return bool((await self._trail.records.list(selector, by=self._by, limit=1)).items)
 
@@ -73,7 +73,7 @@ class RunCancellation:
                 self._under_way.pop(run, None)
 
     async def _unless_cancelled(self, run: str, do: Callable[[], Awaitable[Result]]) -> Result:
-        """Check first, then start: `follow` sees a cancellation that is written later."""
+        """Checks for a cancellation before it starts; `follow` sees later ones."""
         if await self.is_cancelled(run):
             raise RunCancelled
         return await do()

@@ -1,5 +1,5 @@
-"""Compaction of a run: when a threshold orders it, the next request starts a new prompt from the opening of the run, a
-summary of its steps, and its last steps unchanged. It uses no model, and the records of the run stay.
+"""Compaction of a run. When a threshold orders it, the next request starts a new prompt: the opening of the run, a
+summary of its steps, and the last steps unchanged. It uses no model, and the records of the run stay.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class RunCompaction:
         if not session or not points:
             return None
         limit = await self.window(agent)
-        if not limit or 100 * _used(last.answer) / limit < min(points):  # the usual case costs no look at the trail
+        if not limit or 100 * _used(last.answer) / limit < min(points):  # the usual case reads nothing from the trail
             return None
         due = await find_due_compaction(self.trail, self.flow, agent, session, by=self.by)
         if due is None:

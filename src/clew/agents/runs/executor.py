@@ -1,5 +1,5 @@
-"""The one way in which agents, tools and workflows run: find the subscription that matches an event, gather its
-context, execute, and return the outputs. The executor keeps no state between two events.
+"""Runs agents, tools and workflows in the same way: find the subscription that matches an event, gather its context,
+execute, and return the outputs. The executor keeps no state between two events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Execute = Callable[[Breadcrumb, Gathered, Event], Awaitable[Sequence[Draft]]]
 """The function of a runner that handles a trigger."""
 
 OnGone = Callable[[Event], Awaitable[Sequence[Draft]]]
-"""What a runner does if the trigger was deleted before it was handled."""
+"""The function of a runner for a trigger that was deleted before it was handled."""
 
 Gather = Callable[[Sequence[Subscription], Breadcrumb], Awaitable[Gathered]]
 """Reads subscriptions of the role `context`, each by its own method."""

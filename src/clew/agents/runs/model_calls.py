@@ -1,4 +1,4 @@
-"""The tool `llm`: one model call for one request. The text is written in pieces while it arrives, so that doors can
+"""The tool `llm`: one model call for one request. The text is written in pieces while it arrives, so that clients can
 stream it. The last piece is written together with the response.
 """
 

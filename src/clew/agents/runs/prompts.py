@@ -1,5 +1,5 @@
-"""Stored prompts: each model request holds only the messages since the one before, and refers to the records of longer
-texts. So the size of a conversation is linear, and every past prompt can be rebuilt byte for byte.
+"""Stored prompts. Each model request holds only the messages since the previous request, and refers to the records of
+longer texts. So the stored size of a conversation grows linearly, and every past prompt can be rebuilt byte for byte.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Limits on runs that start other runs. A record of one run may trigger other agents and workflows, up to a number of
-hops and of runs, and never an agent or workflow that took part in the same run.
+"""Limits on runs that start other runs. A record of one run may trigger other agents and workflows, up to a limit of
+hops and a limit of runs. It never triggers an agent or workflow that took part in the same run.
 """
 
 from __future__ import annotations

@@ -129,8 +129,8 @@ def _start_of(place: str | None) -> int | None:
 
 
 def _requests(flow: Flow, op: Literal["eq", "ne"], place: str | None) -> Subscription:
-    """The subscription to model requests (`op` is "eq") or to all other requests ("ne"), of one place or, if `place` is
-    None, of all."""
+    """The subscription to model requests (`op` is "eq") or to all other requests ("ne"). With a `place`, only to the
+    requests of that place."""
     match = ContextMatch(path="tool", op=op, value=flow.model_tool)
     tags = (TOOLS,) if place is None else (TOOLS, PLACE_TAG + place)
     return Subscription(schema_name=flow.request, all_tags=tags, context_match=(match,))
@@ -180,7 +180,7 @@ class ToolsRunner:
         request that was changed after the question is not run."""
         question = await find_open_question(self._deps.trail, self._flow, trigger, by=self._deps.by)
         if question is not None and find_place(question) != self.place:
-            return ()  # the workers of that place hear of the answer too
+            return ()  # the workers of that place receive the answer too
         if question is None:
             _log.warning("the answer %s to %s is ignored: it has no open question", trigger.id, _about(trigger))
             return ()

@@ -32,7 +32,7 @@ class FoundTool(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def guarded_as(self) -> str:
-        """The name of the tool's circuit breaker. Each version of a record counts as another tool."""
+        """The name of the tool's circuit breaker. Each version of a record is a separate tool."""
         return self.tool.name if self.record is None else f"{self.tool.name}@{self.record.version}"
 
 

@@ -31,7 +31,7 @@ whose clock was changed gives its next sign of life sooner."""
 LOOK_SECONDS = 5.0
 """The time between two looks at the queues of places that have no worker."""
 NEWEST = 2**62
-"""A start of a consumer after the last event, wherever that is. The trail stores the number of that event instead."""
+"""A start position after the last event of the log. The trail stores the number of that event instead."""
 ROLE = "tools"
 _MARK = f"{RUNNER}@"
 _BATCH = 100

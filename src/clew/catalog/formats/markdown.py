@@ -62,7 +62,7 @@ def read_front_matter(text: str) -> tuple[str, dict[str, Any]]:
 
 
 def find_headings(text: str, *, first_line: int = 0) -> list[OutlineHeading]:
-    """The headings that stand at the top level of a text, in order: not those in code, quotes and lists. Lines count
+    """The top-level headings of a text, in order, without headings inside code, quotes and lists. Lines count
     from `first_line` on. None are looked for in text over MAX_SECTIONED."""
     if len(text) > MAX_SECTIONED or not _CANDIDATE.search(text):
         return []

@@ -1,4 +1,5 @@
-"""Notebooks of Jupyter: headings of markdown cells give sections, code is fenced, outputs are text and cut."""
+"""Jupyter notebooks. Headings of markdown cells start sections, code cells become fenced blocks, and outputs are cut to
+a length of text."""
 
 from __future__ import annotations
 

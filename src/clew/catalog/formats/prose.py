@@ -41,7 +41,7 @@ def clean_name(text: str, fallback: str) -> str:
 
 
 def clean_heading(text: str, fallback: str) -> str:
-    """A heading of markdown as a name: links give their text, anchors and marks go."""
+    """The plain text of a markdown heading: links are replaced by their text; anchors and markup are removed."""
     plain = _ANCHOR.sub("", _LINK.sub(r"\1", text[: 4 * MAX_NAME]))
     return clean_name(_ESCAPE.sub(r"\1", plain.replace("`", "").replace("**", "")), clean_name(text, fallback))
 

@@ -35,7 +35,8 @@ class ReStructuredText:
 
 
 def find_titles(lines: Sequence[str]) -> list[OutlineHeading]:
-    """The titles in order, up to the maximum number of sections. Styles are ranked by when each is first met."""
+    """The titles in order, up to the maximum number of sections. The order in which styles first occur determines their
+    levels."""
     levels: dict[str, int] = {}
     return [
         OutlineHeading(

@@ -1,4 +1,4 @@
-"""Resources that a domain defines in code, brought onto the trail by the same pipeline as all others."""
+"""Indexes resources that a domain defines in code, through the same pipeline as all others."""
 
 from __future__ import annotations
 

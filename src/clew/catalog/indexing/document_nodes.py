@@ -1,4 +1,5 @@
-"""From the tree of a document to one draft a node: flattened, addressed, cleaned and cut to the limits. No I/O."""
+"""Converts the tree of a document to drafts, one for each node: flattened, addressed, cleaned and cut to the limits. No
+I/O."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _UNCOMPARED = ("indexed_at", "scopes", "is_unrestricted")
 
 
 class SourcePlace(msgspec.Struct, frozen=True, kw_only=True):
-    """The place of the nodes of one pipeline on the trail, and who may see them."""
+    """The address prefix and the scopes of the nodes of one pipeline."""
 
     owner_id: str
     domain: str
@@ -187,7 +188,9 @@ def _parts(path: str) -> list[str]:
 
 def storable_text(text: str, limit: int) -> str:
     """Text that can be stored: cut, without keys, and without halves of surrogate pairs."""
-    cut = mask_keys(text[: limit + _LONGEST_KEY])[:limit]  # a key across the limit is one, and not half of one
+    cut = mask_keys(text[: limit + _LONGEST_KEY])[
+        :limit
+    ]  # mask first: the cut could split a key, which then could not be recognized
     return cut if cut.isascii() else cut.encode("utf-8", "replace").decode()
 
 

@@ -65,5 +65,5 @@ def _reason(entry: SourceEntry | None, age: int | None, domain: Domain, pipeline
     if age is None:
         return "one of its documents could never be read"
     if age < 0:
-        return "it was verified later than it is now; the clock was set back"
+        return "its last verification is in the future, because the clock was set back"
     return "" if age < pipeline.cache_ttl_ms else "its oldest document is older than its TTL"

@@ -139,7 +139,7 @@ class _PipelineRun:
             raise
 
     async def _apply_scopes(self) -> Sequence[str]:
-        """Apply the scopes of the present configuration, also while the source cannot be reached."""
+        """Apply the scopes of the present configuration, even if the source cannot be reached."""
         if tuple(self._before.scopes) != self._place.scopes or not self._before.is_whole:
             await self._writer.rescope()
         return self._place.scopes
@@ -209,8 +209,8 @@ class _PipelineRun:
         self._changed += sum(read.indexed is not None for read in reads)
 
     async def _remove_vanished(self, plan: RefreshPlan, present: set[str]) -> tuple[int, int]:
-        """Drop vanished documents and the nodes that no document has any more. Returns the number of documents and of
-        nodes."""
+        """Remove vanished documents, and nodes that no longer belong to any document. Returns the number of documents
+        and of nodes."""
         gone = plan.forget_vanished()
         vanished = sorted(plan.vanished() | (present - plan.nodes() if present else set()))
         if not gone and not vanished:

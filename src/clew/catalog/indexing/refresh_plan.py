@@ -180,7 +180,7 @@ class RefreshPlan:
 
     def _last_verified(self, known: DocumentEntry | None, read: Read) -> int | None:
         """The time when a document that now fails was last known to be correct; None if never. A document that was
-        fetched and could never be parsed counts as verified now, so that it does not age its source."""
+        fetched but could never be parsed counts as verified now, so that its source does not look outdated."""
         if known is None or (known.failure and known.verified_at is None):
             return self._started if read.was_fetched else None
         return known.verified_at if known.failure else max(self._before.verified_at, known.indexed_at)

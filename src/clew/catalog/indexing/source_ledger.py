@@ -151,7 +151,8 @@ class SourceLedger:
             found = await self.find() or self._entry
             left = found.held_until - now_ms(self._clock) if found.holder else 0
             if left > longest:
-                # no lease is that long: the clock was set back. Whoever still holds the book writes in it before that
+                # no lease is that long: the clock was set back. A living holder would have renewed its lease before
+                # that
                 left = longest - int(1_000 * (loop.time() - silent.setdefault(self._version, loop.time())))
             if left <= 0 and await self._try_to_take(found):
                 return found

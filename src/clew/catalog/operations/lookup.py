@@ -66,8 +66,8 @@ class Lookup:
         return FullResource(name=name, description=about, content=content, scopes=defined.scopes)
 
     async def read_indexed(self, route: CatalogRoute, *, by: Principal) -> FullResource:
-        """A resource as it was last indexed, without its parts. Raises NotFound, also if the caller may not see its
-        domain."""
+        """A resource as it was last indexed, without its parts. Raises NotFound if it does not exist or the caller may
+        not see its domain."""
         return _whole(await self._get(route, by))
 
     async def _find_file(self, route: CatalogRoute, by: Principal) -> FullResource | None:

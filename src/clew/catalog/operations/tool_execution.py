@@ -1,4 +1,4 @@
-"""The boundary around foreign code: a misbehaving tool fails only its own entry."""
+"""The boundary around foreign code: if a tool misbehaves, only its own entry fails."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def _end(task: asyncio.Task[GuidedContent | BaseException]) -> None:
         task.cancel()
         await asyncio.wait({task}, timeout=GRACE_SECONDS)
     if not task.done():
-        log.warning("work that does not end when it is cancelled was left to itself")
+        log.warning("a call that did not end when it was cancelled was abandoned")
 
 
 def _explain(route: str, error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Why a route is, or is not, there for a caller: one answer for the command, the API and the page."""
+"""Explains why a caller can or cannot use a route; the same for the command, the API and the page."""
 
 from __future__ import annotations
 

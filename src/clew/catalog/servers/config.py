@@ -1,5 +1,5 @@
-"""The foreign servers that a workspace uses: those of `.clew/mcp.json`, in the `mcpServers` format that other clients
-read, with a few keys of our own, and those of `[[mcp.servers]]` in the settings."""
+"""The foreign servers of a workspace: those of `.clew/mcp.json` and those of `[[mcp.servers]]` in the settings. The
+file has the `mcpServers` format of other clients, with a few additional keys."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _read_file(folder: Path) -> Iterator[McpServerConfig | ConfigError]:
 
 
 def _usable(found: Iterable[McpServerConfig | ConfigError]) -> list[McpServerConfig]:
-    """The servers, none of which is an error. Raises the first error."""
+    """The servers, if none of them is invalid. Raises the first error."""
     servers = []
     for each in found:
         if isinstance(each, ConfigError):

@@ -71,7 +71,8 @@ class SkillFiles:
         return found
 
     async def read(self, uri: str) -> bytes:
-        """The bytes of a file, which match its digest. Raises NotFound, also if the file has changed since."""
+        """The bytes of a file, which match its digest. Raises NotFound if it does not exist or the file has changed
+        since."""
         skill = await self._of(uri)
         file = next((each for each in skill.files if each.uri == uri), None) if skill is not None else None
         if file is None:

@@ -107,7 +107,7 @@ class DriveSource:
         await self._http.close()
 
     async def _files(self) -> AsyncIterator[_DriveFile]:
-        """All files; of a folder, also those in the folders below, each of which is entered once."""
+        """All files of the drive, or of a folder and its subfolders. Each subfolder is read once."""
         pending, entered = [self._settings.folder], {self._settings.folder}
         while pending:
             async for file in self._files_in(pending.pop()):

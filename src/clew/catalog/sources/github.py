@@ -31,8 +31,8 @@ _EMPTY_REPOSITORY = 409
 
 
 class GithubSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Which items of which repository (`owner/name`). `since` is a date or time of last change, for commits of
-    authorship; `state` is not for commits, and `branch` is for them alone."""
+    """Which items of which repository (`owner/name`). `since` is a date or time. It is compared with the last change,
+    and for commits with the time of authorship. `state` is not for commits, and `branch` is for them alone."""
 
     repo: str
     items: Literal["prs", "commits", "issues"] = "prs"
@@ -125,7 +125,8 @@ class GithubSource:
         if chosen.items == "issues":
             params |= {"sort": "created", "direction": "asc"} | ({"since": chosen.since} if chosen.since else {})
         else:
-            # The list of pull requests knows no `since`: the latest come first, until one is older.
+            # The list of pull requests has no parameter `since`: read the latest first, and stop at the first older
+            # one.
             params |= (
                 {"sort": "updated", "direction": "desc"} if chosen.since else {"sort": "created", "direction": "asc"}
             )

@@ -28,5 +28,5 @@ def check_document_id(source: str, id: str, pattern: re.Pattern[str], example: s
 
 
 def digest_of(value: Any) -> str:
-    """A version for a document that has no date: the same for the same JSON, whatever the order of its keys."""
+    """The version of a document without a date: a digest of its JSON that does not depend on the order of keys."""
     return hashlib.sha256(msgspec.json.encode(value, order="deterministic")).hexdigest()[:32]

@@ -96,7 +96,7 @@ class QaseSource:
         body: dict[str, Any] = found
         if what == "suite":
             cases = [case async for case in self._entities("case", suite_id=int(id))]
-            # The filter may take in the suites below.
+            # The filter may include cases of the suites below.
             own = [case for case in cases if case.get("suite_id") == found["id"]]
             body = {**found, "cases": _in_order(own)}
         document = self._document(found, "")

@@ -10,7 +10,7 @@ from clew.errors import DeliveryRefused, SourceError
 from clew.trail.work.webhook_addresses import WebhookTarget, parse_target
 
 MAX_QUERY = 8_000
-"""Longer than other URLs may be: tokens of pages can be long."""
+"""The maximum length. It is larger than that of other URLs, because page tokens can be long."""
 
 
 def parse_url(source: str, url: str) -> WebhookTarget:

@@ -14,7 +14,8 @@ _LEFT_OUT = NEVER_READ | TOOLS_OWN
 
 def has_more_files(root: Path, most: int) -> bool:
     """Whether more than `most` files below a folder could be read. Stops as soon as the answer is known, and follows no
-    links. A fast first walk counts all files. Only if there are too many does a second walk apply git's ignore rules.
+    links. A fast first walk counts all files. The first walk ignores git's rules; a second walk applies them only if
+    the first one finds too many files.
     """
     real = Path(os.path.realpath(root))
     return _exceeds(_walk(str(real), None), most) and _exceeds(_walk(str(real), rules_above(real)), most)

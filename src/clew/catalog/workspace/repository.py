@@ -66,8 +66,8 @@ async def _find_code(source: LocalSource, path: str) -> ResourceNode | None:
 
 
 def has_repository(config: Config) -> bool:
-    """Whether the files around the folder form a domain. They do not if the folder is not named `.clew`, or if
-    `find_refusal` has a reason other than the number of files."""
+    """Whether the files around the folder form a domain. They form none if the folder is not named `.clew`, or if
+    `find_refusal` returns a reason other than the number of files."""
     return config.catalog.repository and config.folder.absolute().name == FOLDER and not is_machine(config)
 
 

@@ -112,7 +112,7 @@ class Workspace:
     def lifecycle(self, report: Progress | None = None) -> Lifecycle:
         """The object that refreshes the sources of all domains."""
         domains = self.catalog.registry.all_domains()
-        # the domains of a module are not known before it is imported
+        # the domains of a module are known only after its import
         is_whole = not self.waiting.domains and not self.waiting.failed
         spared = self.waiting.spared | self.problems.keys() if is_whole else None
         return Lifecycle(self._trail, domains, by=self._owner, clock=self._clock, report=report, spared=spared)
@@ -247,7 +247,8 @@ class Workspace:
             self.problems[name] = str(error)
 
     async def add(self, domain: Domain) -> None:
-        """Add a domain without its duplicate routes, each of which becomes a problem. Raises ConfigError."""
+        """Add a domain without its duplicate routes. Each duplicate route is recorded as a problem. Raises
+        ConfigError."""
         kept, duplicates = without_duplicates(domain)
         await _add(self.catalog, kept)
         self.problems |= {f"{domain.name} {at}": text for at, text in enumerate(duplicates)}

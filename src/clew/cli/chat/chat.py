@@ -256,7 +256,9 @@ async def _next_message(lines: Lines, caught: Interrupts, manage: ManageSessions
 
 
 async def _run_team_command(app: App, text: str) -> None:
-    from clew.cli.team.team_commands import run_team_command  # the team is for those who ask for it
+    from clew.cli.team.team_commands import (
+        run_team_command,
+    )  # imported here, because only commands about the team need it
 
     await run_team_command(text, await app.team(), app)
 

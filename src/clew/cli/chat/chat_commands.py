@@ -43,7 +43,7 @@ class Typed(Enum):
 
 
 def read_command(text: str) -> Typed:
-    """Tell a command from a message, and answer it. A line counts as a command only if it contains nothing else."""
+    """Recognize a command in a typed line, and carry it out. A line is a command only if it contains nothing else."""
     word = text.strip().lower()
     if word in _EXIT_WORDS:
         return Typed.EXIT

@@ -33,7 +33,7 @@ class Lines:
         """The next line without its end, or None at the end of input. Lines that were pasted come as one."""
         if self._pending is None:
             self._pending = asyncio.get_running_loop().create_future()
-            # a daemon: a person who never presses Enter must not keep the program from ending
+            # a daemon thread, so that the program can end while it waits for input
             threading.Thread(target=self._read, args=(prompt, self._pending), daemon=True).start()
         else:
             sys.stderr.write(prompt)
@@ -85,7 +85,7 @@ def _has_more() -> bool:
     """Whether the next line can be read without waiting."""
     try:
         return bool(select.select([sys.stdin], [], [], PASTE_SECONDS)[0])
-    except (OSError, ValueError):  # not something that can be waited for, as on Windows
+    except (OSError, ValueError):  # the input cannot be polled, as on Windows
         return False
 
 

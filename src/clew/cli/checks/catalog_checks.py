@@ -62,7 +62,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> App | None:
 
 
 def check_domains(config: Config, consent: FolderConsent, names: Counter[str]) -> Iterator[CheckFinding]:
-    """Each domain that the settings name can be loaded. One that is not trusted is not imported."""
+    """Check that each domain in the settings can be loaded. One that is not trusted is not imported."""
     from clew.catalog.workspace.domain_loader import load_domains
     from clew.catalog.workspace.repository import NAME, has_repository
     from clew.knowledge.domains import code, history, reference
@@ -84,7 +84,8 @@ def check_domains(config: Config, consent: FolderConsent, names: Counter[str]) -
 async def check_sources(
     config: Config, app: App | None, consent: FolderConsent, names: Counter[str]
 ) -> AsyncIterator[CheckFinding]:
-    """Each source is trusted, can be built, has its secret and its place, and was refreshed without an error."""
+    """Check that each source is trusted, can be built, has its secret and its files, and was refreshed without an
+    error."""
     kept = set(await app.trail.secrets.names(by=app.me)) if app is not None else set()
     errors = await _last_errors(app)
     usable = 0
@@ -136,7 +137,8 @@ async def _last_errors(app: App | None) -> dict[tuple[str, str], str]:
 async def check_servers(
     config: Config, app: App | None, consent: FolderConsent, names: Counter[str]
 ) -> AsyncIterator[CheckFinding]:
-    """Each foreign server that is on can be read, is trusted, can be found, and went well when last looked at."""
+    """Check that each enabled foreign server has a valid and trusted entry, that its program exists, and that its last
+    start had no error."""
     from clew.catalog.servers.config import servers_of
 
     try:

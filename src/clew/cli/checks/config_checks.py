@@ -19,14 +19,14 @@ from clew.trust import Wish
 
 
 class ConfigProblem(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that is wrong with the settings, in words that name the place."""
+    """A problem of the settings, with its place."""
 
     message: str
     hint: str = ""
 
 
 def find_problems(found: ReadSettings) -> list[ConfigProblem]:
-    """Everything that is wrong with settings: values that cannot be read, then values that cannot be used."""
+    """All problems of the settings: first values that cannot be read, then values that cannot be used."""
     checks = (
         _check_permissions,
         _check_sources,
@@ -132,7 +132,7 @@ def _check_servers(found: ReadSettings) -> Iterator[ConfigProblem]:
 
 
 def _check_roots(found: ReadSettings) -> Iterator[ConfigProblem]:
-    """Files and folders that settings name and that are not there."""
+    """Files and folders in the settings that do not exist."""
     project = _project(found.config)
     for name, path in (("skills.root", found.config.skills.root), ("rules.root", found.config.rules.root)):
         given = found.given.get(name)

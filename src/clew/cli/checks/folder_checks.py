@@ -1,5 +1,5 @@
-"""Checks of `clew doctor`. Each is a function from a configuration to findings; none changes more than opening a trail
-does."""
+"""Checks of `clew doctor`. Each check is a function from a configuration to findings. It changes nothing, except what
+opening a trail changes."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def _check_private(folder: Path, trail: Path | None) -> Iterator[CheckFinding]:
     if tracked := tracked_keys(folder):
         names = ", ".join(tracked)
         removal = f"git rm --cached {' '.join(tracked)} in {folder}, then delete them: Clew makes new ones"
-        yield wrong("keys", f"git tracks {names}: whoever has the repository can act as you", removal)
+        yield wrong("keys", f"git tracks {names}: anybody with the repository can act as you", removal)
         return
     files = [folder / "keys" / "private.pem", folder / "credential"]
     files += [trail.with_name(trail.name + ".key")] if trail is not None else []

@@ -170,9 +170,9 @@ async def why(
     """Explain why a route is visible to you or not.
 
     For a route: who may use it, what revealed it to you and when, and how many tokens it takes. For a skill or toolset:
-    whether it is loaded, by what, and what would load it. For the context of an agent, by its id or the id of the
-    message: the breadcrumbs in it; a second id asks about one breadcrumb. For `done` and a task of the team, and a
-    session if it is not the newest: the commands that prove it, or how far it is. Without a task: all tasks.
+    whether it is loaded, the reason, and how to load it. For the context of an agent, by its id or the id of the
+    message: the breadcrumbs in it; a second id asks about one breadcrumb. For `done` and a task of the team: the
+    commands that prove it, or its progress. A session may follow; the default is the newest. Without a task: all tasks.
 
         clew why repo://tools/search
         clew why warehouse://tools/hidden/query --handle clew-Tu3NKGM5AqgxXEgy

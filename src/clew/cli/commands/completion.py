@@ -17,8 +17,8 @@ else
   compdef _cyclopts_clew clew
 fi
 """
-"""The generated script for zsh only defines its function. This runs it, for a file `_clew` of fpath as well as for a
-script that is sourced."""
+"""The generated script for zsh only defines its function. This code calls it, both in a file `_clew` of fpath and in a
+sourced script."""
 
 
 def completion(shell: Annotated[Shell, Parameter(help="The shell.")], /) -> None:

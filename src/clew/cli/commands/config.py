@@ -30,7 +30,7 @@ from clew.trust import Trust, printable
 DEFAULT = "default"
 WAITS = "waits for your consent: run `clew trust`"
 TABLES = ("sources.", "providers.")
-"""Settings that are shown as written, also while they wait for consent."""
+"""Settings that are shown as written, even while they wait for consent."""
 
 
 class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):

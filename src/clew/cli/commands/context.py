@@ -24,7 +24,9 @@ TRIGGER, NOT_SENT = "trigger", "(your message)"
 
 async def preview(
     *message: Annotated[str, Parameter(help="What you would say.")],
-    agent: Annotated[str | None, Parameter(help="Whose context it is. [default: agent.name of the settings]")] = None,
+    agent: Annotated[
+        str | None, Parameter(help="The agent whose context is shown. [default: agent.name of the settings]")
+    ] = None,
     session: Annotated[str | None, Parameter(help="The session that you would say it in.")] = None,
     text: Annotated[bool, Parameter(help="Print the context itself.")] = False,
     json: Json = False,
@@ -67,7 +69,8 @@ async def preview(
 
 
 async def why_context(words: Sequence[str], *, as_json: bool, here: Here) -> None:
-    """Say what a context was made of, or why one breadcrumb is, or is not, in it. Raises InvalidInput, NotFound."""
+    """Show the breadcrumbs in a context, or explain why one breadcrumb is or is not in it. Raises InvalidInput,
+    NotFound."""
     # of use for this one kind only
     from clew.agents.conversations.context_explanations import explain_context
     from clew.agents.conversations.conversation import open_conversations

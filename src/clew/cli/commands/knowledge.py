@@ -183,7 +183,7 @@ async def blame_why(
         return
     for each in why_lines(why):
         indent = each[: len(each) - len(each.lstrip())]
-        say(f"{indent}{plain_text(each)}")  # marks that are escaped for agents mean nothing to a person
+        say(f"{indent}{plain_text(each)}")  # escape characters are for agents only, not for a person
 
 
 async def brief(

@@ -1,5 +1,5 @@
-"""Commands over the rules of a folder, AGENTS.md and its like: which apply to a path, which exist, what they link
-to."""
+"""Commands for the rules of a folder, such as AGENTS.md: list them, find those of a path, search the documents that
+they link to."""
 
 from __future__ import annotations
 
@@ -96,12 +96,12 @@ async def search(
 ) -> None:
     """Find linked documents of the rules for a task.
 
-    They are found by the text of the link and by their content. Nothing is shown if nothing is close.
+    They are found by the text of the link and by their content. If no document matches, nothing is shown.
 
         clew rules search "add a database migration"
         clew rules search deploy --limit 1 --json
     """
-    # the trail's engines and the readers of markdown: help does without
+    # loads the trail and the markdown parser, which help does not need
     from clew.skills.rules.tree import open_rules
 
     async with open_here(here, create=True) as app:
@@ -154,7 +154,7 @@ def _why_here(rule: AgentRule) -> str:
 
 
 def _is_trusted(rule: AgentRule, files: RuleFiles) -> bool:
-    """Whether the user agreed to the rule. A grants file that cannot be read counts as no consent."""
+    """Whether the user agreed to the rule. If the grants file cannot be read, there is no consent."""
     try:
         return Trust.open().holds(rule.wish(files.root.path))
     except ConfigError:

@@ -150,7 +150,7 @@ def import_(
     """Copy skills into this folder.
 
     A skill is a folder with SKILL.md. All its files go to .clew/skills/NAME; links that lead out of it are refused.
-    Unknown keys of the front matter move below `metadata`. An imported skill counts as trusted in its present state.
+    Unknown keys of the front matter move below `metadata`. An imported skill is trusted in its present state.
     The exit code is 1 when one cannot be copied.
 
         clew skills import ~/skills/release-notes
@@ -178,7 +178,7 @@ def import_(
         agreed = trust_skills(config, write_imports(taken, target))
         Review(config, Trust.open(), agreed).keep()
         if len(agreed) < len(taken):
-            note("Not all of it counts as trusted yet: run `clew trust`.")
+            note("A part of it is not trusted yet: run `clew trust`.")
     if json:
         print_json({"found": found, "written": not dry_run})
     else:

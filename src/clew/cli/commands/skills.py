@@ -242,7 +242,7 @@ def _refused_handles() -> Iterator[None]:
     try:
         yield
     except HandleRefused as error:
-        error.hint = "Take the handle of the conversation's last answer, and --agent if its client has a name"
+        error.hint = "Use the handle in the last answer of the conversation, and --agent if its client has a name"
         raise
 
 

@@ -1,4 +1,4 @@
-"""`clew token`: a token for the REST door, signed with the key of the folder."""
+"""`clew token`: a token for the REST API, signed with the key of the folder."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ async def token(
     session: Annotated[str | None, Parameter(help="The session that it belongs to.")] = None,
     minutes: Annotated[int | None, Parameter(help="How long it is good for. [default: server.token_minutes]")] = None,
     credential: Annotated[
-        bool, Parameter(help="Print where the credential lies that has tokens issued over REST, and no token.")
+        bool, Parameter(help="Print no token, but the path of the credential that issues tokens over REST.")
     ] = False,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Print a token for the REST API of this folder.
 
-    Nothing else is printed, so that it can be used in place. It holds the scopes of --scopes.
+    Nothing else is printed, so that a shell can use the output directly. It holds the scopes of --scopes.
 
         curl -H "Authorization: Bearer $(clew token)" http://127.0.0.1:8081/breadcrumbs
         clew token --agent importer --role emitter --minutes 10

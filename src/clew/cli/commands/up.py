@@ -1,4 +1,4 @@
-"""`clew up`: the trail of a folder behind the REST door, with its background work."""
+"""`clew up`: the REST and MCP server of a folder, with its background work."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ class Serving(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Working(msgspec.Struct, frozen=True, kw_only=True):
-    """The output of `clew up --json` without the role `server`, once the process works. `url` is empty if it listens on
-    no port."""
+    """The output of `clew up --json` without the role `server`, once the process is ready. `url` is empty if it listens
+    on no port."""
 
     url: str
     folder: str
@@ -74,11 +74,13 @@ def up(
     port: Annotated[int | None, Parameter(help="The port, 0 for a free one. [default: 8081]")] = None,
     role: Annotated[
         tuple[str, ...],
-        Parameter(help="What this process does: all, server, context, agents, tools, knowledge, hygiene. Repeatable."),
+        Parameter(
+            help="The work of this process: all, server, context, agents, tools, knowledge, hygiene. Repeatable."
+        ),
     ] = (),
     workers: Annotated[int, Parameter(help="How many processes work, this one included.")] = 1,
     tag: Annotated[
-        tuple[str, ...], Parameter(help="What only this process can do, such as place:shop; may be repeated.")
+        tuple[str, ...], Parameter(help="An ability of this process, such as place:shop; may be repeated.")
     ] = (),
     drain: Annotated[float, Parameter(help="Seconds to finish running work after a signal.")] = 10.0,
     json: Annotated[bool, Parameter(help="Print one line of JSON once it answers.")] = False,
@@ -87,9 +89,9 @@ def up(
 ) -> None:
     """Serve the trail of this folder until Ctrl-C.
 
-    REST and MCP over HTTP, for any number of agents with tokens. An agent that starts its server itself is served by
-    `clew mcp` instead, and needs none of this. Makes the folder .clew with settings, keys and an empty trail if
-    there is none. While it runs, expired breadcrumbs are removed and webhooks delivered.
+    REST and MCP over HTTP, for any number of agents with tokens. A coding agent that starts its own server uses `clew
+    mcp` instead and does not need `clew up`. Makes the folder .clew with settings, keys and an empty trail if there is
+    none. While it runs, expired breadcrumbs are removed and webhooks delivered.
 
     With --role this process does a part of the work, and other processes on the same trail do the rest. Without the
     role server it answers only /health, /ready and /metrics, and only if --port is given.
@@ -162,7 +164,7 @@ async def _serve_door(
     worker: WorkerProcess, shutdown: Shutdown, wanted: WorkerOptions, telemetry: Telemetry, *, as_json: bool
 ) -> None:
     """Work, and answer all routes."""
-    # the REST door takes a third of a second to import; wrong arguments are reported before
+    # the REST server takes a third of a second to import; wrong arguments are reported before
     from clew.adapters.mcp.lazy_mount import LazyMcpApp
     from clew.adapters.rest import build_app, open_keys, run_server
     from clew.cli.local_server.service import answering_commands

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from clew.catalog.workspace.workspace import Workspace
 
 ATTEMPTS = 20
-"""How often a question is repeated while its citations are late, because a command waits longer than other callers."""
+"""How often a question is repeated while its citations are not ready. A command waits longer than other callers."""
 BACKLOG = 100
 REQUEST_SECONDS, SEND_SECONDS = 10.0, 60.0
 """How long a command may take to send its request, and to receive its reply."""
@@ -83,7 +83,7 @@ def bind_socket(path: Path) -> tuple[socket.socket, os.stat_result]:
     try:
         listener.bind(str(draft))
         draft.chmod(0o600)
-        listener.listen(BACKLOG)  # a socket that refuses connections counts as stale
+        listener.listen(BACKLOG)  # before the rename, because a socket that refuses connections is treated as stale
         made = draft.lstat()
         draft.replace(path)
     except OSError:
@@ -117,7 +117,7 @@ async def _serve(app: App, owner: str, reader: asyncio.StreamReader, writer: asy
         reply = await _answer(app, msgspec.json.decode(line, type=LocalRequest), owner)
         encoded = b"" if reply is None else msgspec.json.encode(reply)
         writer.write(encoded if len(encoded) <= MAX_REPLY else b"")
-    except (ClewError, OSError, ValueError) as error:  # of ValueError, a request that is not one
+    except (ClewError, OSError, ValueError) as error:  # ValueError: the request is malformed
         _log.info("a command does its work itself: %s", error)
     finally:
         await _close(writer)

@@ -1,5 +1,5 @@
-"""Commands that add foreign MCP servers: import, add. Naming a server, or the file that defines it, counts as
-consent."""
+"""Commands that add foreign MCP servers: import, add. A user who names a server, or the file that defines it, agrees to
+it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 NOT_NAMED = "is brought by a file of this folder. Name the file, or say --yes"
 NOT_AGREED = "you did not agree to it"
 
-NoLook = Annotated[bool, Parameter(help="Start none now; they are looked at by `clew up` and `clew mcp`.")]
+NoLook = Annotated[bool, Parameter(help="Start no server now; `clew up` and `clew mcp` will start them.")]
 
 
 async def import_(
@@ -45,10 +45,10 @@ async def import_(
     """Import the MCP servers of other clients.
 
     Reads the settings that Claude, Cursor, VS Code, Zed, Gemini, Codex and goose keep for you, and those in this folder
-    (.mcp.json and its like). Somebody else may have written the latter, so what they would run is shown and you are
-    asked, unless you name the file or say --yes. The servers found are written to mcp.json in the folder of the trail;
-    what looks like a secret stays where it is, and is named by a variable. Ends with 1 when a file that you name cannot
-    be read, though others were, or a server cannot be looked at.
+    (.mcp.json and its like). Somebody else may have written those of this folder. So Clew shows the commands and asks
+    you first, unless you name the file or pass --yes. The servers found are written to mcp.json in the folder of the
+    trail. Values that look like secrets are not copied; a variable takes their place. The exit code is 1 if a named
+    file cannot be read, even if others were read, or if a server cannot be started.
 
         clew mcp import --dry-run
         clew mcp import .mcp.json
@@ -78,13 +78,13 @@ async def import_(
         _tell_import(report, problems)
         if report.found and dry_run:
             note(f"Nothing was written. Without --dry-run these go to {config.folder / 'mcp.json'}")
-    # a file of the usual places that cannot be read is somebody else's; one that was named should have been
+    # an unreadable file in a usual place is not an error; an unreadable file that the user named is one
     is_short = bool(files) and any(left.is_unreadable for left in report.skipped)
     return 1 if problems or is_short else 0
 
 
 async def add(
-    name: Annotated[str, Parameter(help="What it is called here: lower-case letters, digits and hyphens.")],
+    name: Annotated[str, Parameter(help="The name of the server: lower-case letters, digits and hyphens.")],
     /,
     *command: Annotated[str, Parameter(help="A program and its arguments, behind --.")],
     url: Annotated[str, Parameter(help="The address of a server over streamable HTTP, instead of a program.")] = "",
@@ -97,9 +97,9 @@ async def add(
 ) -> int:
     """Add a foreign MCP server: a program, or an address.
 
-    Writes it to mcp.json in the folder of the trail, agrees to it for you, and looks at what it offers. In values,
-    '${NAME}' stands for a variable, so that no secret need be written down. Ends with 1 when it cannot be looked
-    at; run it again to replace such an entry.
+    Writes it to mcp.json in the folder of the trail, records your consent, and lists its tools. In values, use
+    '${NAME}' for a variable instead of writing a secret down. The exit code is 1 if the server cannot be started; run
+    the command again to replace such an entry.
 
         clew mcp add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes
         clew mcp add search --env 'API_KEY=${SEARCH_KEY}' -- python3 search.py

@@ -1,4 +1,4 @@
-"""`clew mcp login` and `clew mcp logout`: a person agrees that Clew uses a foreign server, or takes it back."""
+"""`clew mcp login` and `clew mcp logout`: log in to a foreign server with a browser, or forget the login."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def login(
         clew mcp login linear
         clew mcp login linear --no-browser
     """
-    # it reads foreign servers, which other commands do without
+    # loads the client of foreign servers, which other commands do not need
     from clew.catalog.consent.consent import trust_servers
     from clew.catalog.servers.login.login import log_in
 

@@ -27,9 +27,9 @@ def serve(*, here: Here = HERE) -> None:
     """Serve MCP on standard input and output.
 
     For a coding agent that starts it; `clew connect` writes the agent's settings. Offers two tools, ask and get, over
-    everything that the folder reaches. Without --folder it is the folder that the agent works in, if the agent names
-    one (MCP roots), otherwise the current folder. Local files are read while it already answers. For several agents, or
-    for REST, `clew up` serves the same over HTTP.
+    everything that the folder reaches. Without --folder Clew uses the folder that the agent names (MCP roots),
+    otherwise the current folder. Local files are read while it already answers. For several agents, or for REST, `clew
+    up` serves the same over HTTP.
 
         clew mcp
         clew mcp serve --folder ~/shop/.clew
@@ -45,7 +45,7 @@ def serve(*, here: Here = HERE) -> None:
 
 
 async def _serve(here: Here, config: Config) -> None:
-    # the SDK takes most of a second to import; wrong settings are reported before
+    # the SDK takes most of a second to import, so check the settings first
     from clew.adapters.mcp.sdk import load_sdk
 
     if not config.is_named:

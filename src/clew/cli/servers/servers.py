@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A server as a list shows it. `changed` are tools that wait for approval; `error` is the reason why it cannot be
-    used or could not be read last time. `logged_in` is None if no login is needed."""
+    used, or the error of its last listing. `logged_in` is None if no login is needed."""
 
     id: str
     transport: str
@@ -45,8 +45,8 @@ class ServerInfo(msgspec.Struct, frozen=True, kw_only=True):
 async def ls(*, json: Json = False, here: Here = HERE) -> None:
     """List the foreign MCP servers and what they offer.
 
-    Shows what was seen last, why the last look failed, whether somebody has to log in, and which changed tools wait for
-    approval. Only a server that could not be started last is started, to see whether it works again.
+    Shows the tools of the last listing, the last error, whether a login is needed, and which changed tools wait for
+    approval. Clew starts only servers whose last start failed, to see whether they work again.
 
         clew mcp ls
         clew mcp ls --json
@@ -102,7 +102,7 @@ async def _describe(server: McpServerConfig, registry: ServerRegistry) -> Server
 async def approve(
     server: Annotated[str, Parameter(help="The server.")],
     /,
-    *tools: Annotated[str, Parameter(help="Tools of it; all that changed when none is named.")],
+    *tools: Annotated[str, Parameter(help="Names of its tools. [default: all tools that changed]")],
     json: Json = False,
     here: Here = HERE,
 ) -> None:
@@ -132,8 +132,8 @@ async def rm(
 ) -> None:
     """Forget foreign servers and what they offered.
 
-    Takes them out of mcp.json, which otherwise stays as it is, and off the trail; the settings of other clients stay as
-    they are.
+    Removes them from mcp.json and from the trail. The rest of mcp.json and the settings of other clients stay
+    unchanged.
 
         clew mcp rm github
     """

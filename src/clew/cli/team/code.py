@@ -45,7 +45,7 @@ class CodeOptions:
 
 
 async def code(
-    *text: Annotated[str, Parameter(help="What to do; with --resume or after `merge`, a session.")],
+    *text: Annotated[str, Parameter(help="The request; with --resume or after `merge`, a session.")],
     name: Annotated[str, Parameter(help="A name for the session and its branch.")] = "",
     in_session: Annotated[
         str, Parameter(name="--session", help="Begin in this session of `clew session new`, within its limits.")
@@ -72,7 +72,7 @@ async def code(
 
     The team shows its plan and asks you. It works in git work trees of its own and leaves the result on a branch;
     `clew code merge` brings it into your checkout. Every task is proven by your linters and tests. Ctrl-C asks whether
-    to pause, steer or stop. After a crash, --resume continues. Ends with 3 if the work waits for an answer of yours.
+    to pause, steer or stop. After a crash, --resume continues. The exit code is 3 if the work waits for your answer.
 
         clew code "add rate limiting to the API"
         clew code --dry-run "add rate limiting to the API"
@@ -250,8 +250,8 @@ def show_merge(done: CheckoutMerge) -> None:
         "merged": f"Merged as {done.head[:12]}.",
         "copied": "The changed files were copied into the folder.",
         "conflict": "Nothing was merged: both sides changed the same lines. Merge the branch with git.",
-        "diverged": "Nothing was merged: your branch has commits of its own. Leave out --ff-only for a merge commit.",
-        "dirty": "Nothing was merged: these files have changes of yours. Commit or stash them, then try again.",
+        "diverged": "Nothing was merged: your branch has new commits. Leave out --ff-only for a merge commit.",
+        "dirty": "Nothing was merged: these files have uncommitted changes. Commit or stash them, then try again.",
     }
     say(words[done.outcome])
     for path in done.dirty or [each.path for each in done.conflicts] or done.files:

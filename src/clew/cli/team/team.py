@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 Session = Annotated[str, Parameter(help="Its name, or the end of its id. [default: the focused or newest one]")]
 InSession = Annotated[str, Parameter(name="--session", help="The session. [default: the focused or newest one]")]
-Words = Annotated[str, Parameter(help="What you say; quotes are not needed.")]
+Words = Annotated[str, Parameter(help="Your text; quotes are not needed.")]
 
 
 async def status(*, json: Json = False, here: Here = HERE) -> None:
     """List the work of the team, newest first.
 
-    A session that waits for you needs an answer, an approval or a decision. Below the list stand the calls that run
-    and wait in the worker pool, and the locks on files of the checkout, if there are any.
+    A session that waits for you needs an answer, an approval or a decision. Below the list are the running and waiting
+    calls of the worker pool, and the locks on files of the checkout.
 
         clew team status
     """
@@ -62,7 +62,7 @@ async def log(
 ) -> None:
     """Show the messages of the team in a session.
 
-    The output as JSON has every message; for people those of the machinery are left out.
+    The JSON output has every message; the text leaves out internal messages.
 
         clew team log
         clew team log 4f1c22ab --json
@@ -118,7 +118,7 @@ async def modify(*text: Words, session: InSession = "", json: Json = False, here
 async def ask(*text: Words, session: InSession = "", json: Json = False, here: Here = HERE) -> None:
     """Ask the Architect about the work.
 
-    The work goes on meanwhile.
+    The work continues while it answers.
 
         clew team ask "why two tasks?"
     """
@@ -166,7 +166,7 @@ async def task(
     which: Annotated[str, Parameter(help="The id of the task, or its number in the plan.")],
     action: Annotated[
         Literal["prompt", "query", "interrupt", "ignore_inspector", "ignore_tester"],
-        Parameter(help="What to do with the task."),
+        Parameter(help="The action on the task."),
     ],
     /,
     *text: Words,
@@ -176,7 +176,7 @@ async def task(
 ) -> None:
     """Prompt, ask or interrupt a task, or ignore its Inspector or Tester.
 
-    To ignore a check counts for this task alone, and the summary lists it.
+    An ignored check is ignored for this task only, and the summary lists it.
 
         clew team task 1 prompt "use the existing clock"
         clew team task api query "what is left?"

@@ -23,7 +23,8 @@ _T = MessageType
 
 
 def message_line(message: TeamMessage) -> str:
-    """One line about a message, with the task that it belongs to; empty for a message that a reader can do without."""
+    """One line about a message, with the task that it belongs to; empty for a message that is of no interest to a
+    reader."""
     text = _describe(message, message.payload)
     task = task_of(message)
     return f"{task}: {text}" if text and task else text

@@ -59,7 +59,7 @@ class TeamRun:
         """Plans whose message has been shown. The state may be ahead of the messages."""
         self._answered: set[str] = set()
         self._is_asking = False
-        """Whether the Architect owes an answer about the plan. The user decides on the plan after it."""
+        """Whether the Architect has yet to answer about the plan. The user decides on the plan after it."""
 
     async def follow(self) -> int:
         """Returns the exit code: 0 for completed work, 1 for failed or stopped work, 3 if it waits, 130 after a
@@ -217,7 +217,7 @@ class TeamRun:
         choice, text = answer
         try:
             await self._team.choose(self._session, choice, by=self._by, task=task, reason=text)  # type: ignore[arg-type]
-        except ClewError as error:  # it was decided elsewhere meanwhile
+        except ClewError as error:  # another terminal has decided it in the meantime
             note(f"clew: {error}")
         return None
 

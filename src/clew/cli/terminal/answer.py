@@ -58,7 +58,7 @@ def render_for_people(answer: CatalogAnswer, question: str, root: Path, files: S
 
 
 def _before(answer: CatalogAnswer) -> list[str]:
-    """Lines before the citations: the words of a model, notes, and that nothing is close."""
+    """Lines before the citations: the text of a model, notes, and a note if nothing matches."""
     notes = [paint(clean(note), DIM) for note in answer.notes if not note.endswith(MORE)]
     said = [plain_text(line) for line in answer.text.splitlines() if line.strip()]
     if answer.is_relevant or _is_denied(answer):
@@ -99,7 +99,7 @@ def first_line(answer: CatalogAnswer, root: Path) -> str:
 
 
 def _text_of(item: Cited, files: SourceLines) -> str:
-    """The text of a citation without markup. One that is cut within tags of HTML begins again at its first words."""
+    """The text of a citation without markup. If the cut is within HTML tags, the line begins at its first words."""
     if item.path and has_tags(item.text):
         found = files.prose(item.path, item.start, item.end)
         if found:
@@ -129,7 +129,8 @@ def _hanging(head: str, length: int, text: str, rows: int) -> list[str]:
 
 
 def _resource_lines(answer: CatalogAnswer) -> Iterator[str]:
-    """The closest resources. Those of the repository are left out if its files are cited, or have no answer."""
+    """The closest resources. Tools of the repository are left out if files of the repository are cited, or have no
+    answer."""
     is_settled = bool(answer.known) or _is_denied(answer)
     found = [
         each

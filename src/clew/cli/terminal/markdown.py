@@ -36,7 +36,7 @@ def print_markdown(text: str) -> None:
 
 
 def plain_text(text: str) -> str:
-    """One line of markdown without its marks, tags and addresses of links, and without power over the terminal."""
+    """One line of markdown as plain text: without markup, tags, addresses of links and control characters."""
     line = _ESCAPED_LINK.sub(r"\1", _ESCAPED_TAG.sub("", " ".join(text.split())))
     return _MARKED.sub(_unmark, clean(" ".join(line.split())))
 

@@ -96,7 +96,7 @@ def wrap(text: str) -> list[str]:
 
 
 def print_lines(text: str) -> None:
-    """Lines of the result that are clean and painted already."""
+    """Print lines of the result that are already cleaned and coloured."""
     sys.stdout.write(f"{text}\n")
 
 

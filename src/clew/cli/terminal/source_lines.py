@@ -93,7 +93,7 @@ def read_lines(root: Path, path: str) -> ReadLines:
 
 
 def highlight(lines: list[str], path: str) -> list[str]:
-    """Lines of a file in colours on a terminal, and as they are elsewhere; without power over the terminal."""
+    """Lines of a file without control characters; highlighted on a terminal."""
     safe = [clean(line) for line in lines]
     if not wants_styles(sys.stdout):
         return safe

@@ -13,7 +13,7 @@ NARROWEST = 12
 
 
 def lay_out(rows: Sequence[Sequence[str]], *, main: int | None, spare: Sequence[int]) -> list[str]:
-    """The rows, the first of which is the head, as lines that fit the terminal."""
+    """Format rows as lines that fit the terminal. The first row is the head."""
     natural = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     widths = fit(natural, shutil.get_terminal_size().columns, main=main, spare=spare)
     gap = " " * GAP

@@ -44,8 +44,7 @@ async def ls(
     """List breadcrumbs, newest first.
 
     Elsewhere than on a terminal, columns are separated by tabs, and times and ids are complete.
-    Clew's own breadcrumbs and the steps of runs are left out, also of the JSON, unless --system or --schema asks for
-    them.
+    Clew's own breadcrumbs and the steps of runs are left out, in JSON too, unless you pass --system or --schema.
 
         clew trail ls --schema note.v1 --limit 5
         clew trail ls --tag session:42 --since 2h --oldest
@@ -77,14 +76,14 @@ async def show(
     id: Id,
     /,
     *,
-    full: Annotated[bool, Parameter(help="Show it as stored, which does not count as a read.")] = False,
+    full: Annotated[bool, Parameter(help="Show it as stored. This is not counted as a read.")] = False,
     version: Annotated[int | None, Parameter(help="Show this version as it was stored.")] = None,
     json: Json = False,
     here: Here = HERE,
 ) -> None:
     """Show one breadcrumb as a model sees it.
 
-    Its llm_hints are applied, and it counts as a read if the breadcrumb ends after a number of reads.
+    Its llm_hints are applied. If the breadcrumb ends after a number of reads, this is one of them.
 
         clew trail show 2e7484bd67a7
         clew trail show 2e7484bd67a7 --full --json
@@ -121,8 +120,7 @@ async def search(
     """Find breadcrumbs by words and by meaning.
 
     Elsewhere than on a terminal, columns are separated by tabs, and ids are complete.
-    Clew's own breadcrumbs and the steps of runs are left out, also of the JSON, unless --system or --schema asks for
-    them.
+    Clew's own breadcrumbs and the steps of runs are left out, in JSON too, unless you pass --system or --schema.
 
         clew trail search "how do we rotate keys"
         clew trail search create_invoice --schema tool.code.v1 --limit 3
@@ -168,8 +166,8 @@ async def history(id: Id, /, *, json: Json = False, here: Here = HERE) -> None:
 async def stats(*, json: Json = False, here: Here = HERE) -> None:
     """Count breadcrumbs, events and edges.
 
-    Everything that the owner sees counts, Clew's own breadcrumbs included. What has expired and what other owners have
-    does not count; `clew trail backup` copies and counts it too.
+    Counts everything that the owner sees, including Clew's own breadcrumbs. It does not count expired records and those
+    of other owners; `clew trail backup` copies and counts them too.
 
         clew trail stats --json
     """
@@ -181,7 +179,7 @@ async def stats(*, json: Json = False, here: Here = HERE) -> None:
     rows = [("breadcrumbs", counted.breadcrumbs), ("events", counted.events), ("edges", counted.edges)]
     rows += [(f"schema {name or '(none)'}", number) for name, number in counted.schemas.items()]
     print_rows(("what", "count"), [(name, str(number)) for name, number in rows])
-    note(f"Counted is what {app.me.owner_id} sees, without what has expired.", dim=True)
+    note(f"The counts include the records that {app.me.owner_id} can see, without expired ones.", dim=True)
 
 
 def _row(id: str, each: Breadcrumb, now: datetime) -> tuple[str, ...]:

@@ -81,7 +81,7 @@ async def list_dead_letters(
 ) -> None:
     """List dead letters, oldest first.
 
-    A dead letter is an event that a consumer could not handle, however often it tried; the reason stands beside it.
+    A dead letter is an event that a consumer failed to handle in all its attempts. The list shows the reason.
 
         clew dlq ls --consumer run_tool
     """
@@ -111,7 +111,7 @@ async def retry_dead_letters(
 ) -> None:
     """Make dead letters pending again.
 
-    Each gets all its attempts anew, in whichever process runs its consumer.
+    Each event gets its full number of attempts again, in the process that runs its consumer.
 
         clew dlq retry 17-42
         clew dlq retry --all

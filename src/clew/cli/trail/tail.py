@@ -53,8 +53,8 @@ async def tail(
 ) -> None:
     """Follow the events of the trail until Ctrl-C.
 
-    Events of other processes are seen as well. With --json each line is an event. Those of Clew's own breadcrumbs
-    are left out, also of the JSON, unless --system or --schema asks for them.
+    Events of other processes are seen as well. With --json each line is an event. Events of Clew's own breadcrumbs are
+    left out, in JSON too, unless you pass --system or --schema.
 
         clew trail tail --schema user.message.v1
         clew trail tail --last 0 --count 1 --json
@@ -99,7 +99,7 @@ async def _wait_for_closed_output() -> None:
         await asyncio.get_running_loop().create_future()
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
-    while not poll.poll(0):  # noqa: ASYNC110 - nothing reports a reader that has gone
+    while not poll.poll(0):  # noqa: ASYNC110 - no event reports that the reader has gone
         await asyncio.sleep(LOOK_EVERY)
     raise BrokenPipeError
 

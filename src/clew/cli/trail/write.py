@@ -82,8 +82,8 @@ async def put(
 
 
 def _split_scopes(given: tuple[str, ...]) -> list[str]:
-    """Scopes from options that may hold several with commas. An empty one is refused rather than left out, which
-    would open the breadcrumb to more readers."""
+    """Scopes from options that may hold several with commas. An empty scope is refused. Ignoring it would open the
+    breadcrumb to more readers."""
     scopes = [scope.strip() for text in given for scope in text.split(",")]
     if not all(scopes):
         raise InvalidInput("--scope", "is empty", hint="Name a scope, or leave --scope out")

@@ -80,7 +80,7 @@ class ChildWorkers:
             *self._command,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
-            start_new_session=True,  # Ctrl-C is for this process, which passes it on
+            start_new_session=True,  # this process handles Ctrl-C and passes it on
         )
         self._running.add(process)
         try:

@@ -45,7 +45,7 @@ FEW_WORDS = 2
 PREFERRED = 0.2
 """The bonus of a source of the kind that a question asks for."""
 COMMIT_COVER = 0.6
-"""Commits that cover this share of a question answer it, whatever its kind."""
+"""Commits that cover this share of a question answer it, even if it is of another kind."""
 NOTHING = "Nothing in this folder answers that."
 _WHO = lazy_pattern(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 
@@ -150,8 +150,8 @@ class SourceFinder:
         return FoundSources([], said or [_nothing(found)])
 
     async def _version_notes(self, question: ParsedQuestion, best: Node) -> list[str]:
-        """If the question asks which version has something, a note with the first version that contains the commit
-        which answers it."""
+        """For a question about the version of a change: a note with the first version that contains the commit of the
+        answer."""
         is_asked = question.kind is QuestionKind.HISTORY and WHICH_VERSION.search(question.text)
         if not is_asked or not best.id.startswith(COMMIT_PREFIX):
             return []
@@ -172,7 +172,7 @@ class SourceFinder:
         return FoundSources(sources, [], texts, more=len(uses) - len(shown), is_listing=True)
 
     def _no_uses(self, relation: Relation) -> FoundSources:
-        """The answer that nothing uses a name, with the place of its definition."""
+        """The answer for a name without uses: a note with the place of its definition."""
         name = code_span(mask_keys(relation.name), MAX_NAME)
         sure = "" if self._code.is_current else " so far: not all files are linked yet"
         verb = {"tests": "No test reaches", "imports": "Nothing imports", "extends": "Nothing extends"}

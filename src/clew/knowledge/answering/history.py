@@ -38,8 +38,11 @@ CANDIDATES, LEAST_COVER, SURE = 40, 0.3, 0.8
 SUBJECT_SHARE = 0.3
 """How much more a word counts in the subject of a commit than in its body."""
 CHANGELOG = "changelog"
-NO_HISTORY = "No history of this folder can be read: it has no commits, or its git folder is not its own."
-UNREAD = "The commits are not read yet: `clew index` does that."
+NO_HISTORY = (
+    "This folder has no history that can be read: it has no commits, or its .git leads to the repository of another "
+    "folder."
+)
+UNREAD = "The commits have not been read yet: run `clew index`."
 _NAMED = 200
 
 _OF_CHANGES = lazy_pattern(
@@ -314,8 +317,8 @@ class HistoryHandler:
         return HistoryAnswer([], 0, (note if await self._commits.count() else NO_HISTORY,))
 
     async def _authors(self, question: ParsedQuestion) -> tuple[list[str], str]:
-        """The authors that a question names. If it only names a person who is not an author, also the name as it is
-        shown. A name that occurs in the files does not count as a person."""
+        """The authors that a question names. If it names only a person who is not an author, the second value is that
+        name as it is shown. A name that occurs in the files does not count as a person."""
         unknown = ""
         for found in _PERSON.finditer(question.text):
             if authors := await self._commits.authors_of(found[1]):

@@ -1,5 +1,5 @@
-"""Messages that a question quotes, or that stand in place of a question: the lines with their text, and the lines of
-literals with placeholders, such as `unknown command %q for %q`, whose constant parts they have."""
+"""Questions that quote or consist of a message, such as an error. The answer is the lines that contain the message, or
+the string literals with placeholders that match it, such as `unknown command %q for %q`."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from clew.knowledge.code.search.search_index import PassageHit
 from clew.lazy_pattern import lazy_pattern
 
 MAX_QUOTED, MAX_WITH_WORDS, MAX_PLACES = 2, 2_000, 60
-"""Quotations that are looked for, the best passages among which those with all words of each are chosen, and how many
-of these are read."""
+"""Limits: the quotations that are searched, the best passages that are searched for all words of one, and the passages
+that are read."""
 PASTED_WORDS = 4
 """A text with fewer words that asks nothing is searched like a question."""
 MAX_SEARCHED, MAX_LITERALS = 30, 3
 """The best passages that are searched for literals with placeholders, and the literals that are shown."""
 LEAST_WORDS, LEAST_LETTERS, LEAST_SHARE = 2, 10, 0.3
-"""The words and letters that the constant parts of a literal must have, and their share of the letters of the
+"""The least number of words and letters in the constant parts of a literal, and their least share of the letters of the
 message."""
 MAX_LINE = 500
 """Letters of a line that are searched for literals."""
@@ -62,8 +62,8 @@ def is_pasted(question: ParsedQuestion) -> bool:
 async def find_messages(
     code: CodeGraph, question: ParsedQuestion, hits: Sequence[PassageHit], shares: Shares
 ) -> list[PassageHit]:
-    """The lines with a message that the question quotes or consists of, among the hits of the question and the
-    passages with all words of the message. Where only tests or documents have it, literals with placeholders come
+    """The lines with a message that the question quotes or consists of, among the hits of the question and the passages
+    with all words of the message. If only tests or documents have the message, literals with placeholders come
     first."""
     found: list[PassageHit] = []
     for message in map(str.lower, _messages_in(question)):
@@ -77,8 +77,8 @@ async def find_messages(
 
 
 def _messages_in(question: ParsedQuestion) -> list[str]:
-    """The quoted texts of a question. A text that asks nothing is a message itself, also without the name before its
-    first colon, which may be that of an error."""
+    """The quoted texts of a question. A text that asks nothing is a message itself. It is also searched without the
+    words before its first colon, which may be the name of an error."""
     plain = " ".join(question.text.translate(_PLAIN_QUOTES).split())
     quoted = [each["text"] for each in islice(_QUOTED.finditer(plain), MAX_QUOTED)]
     if not is_pasted(question):
@@ -99,8 +99,8 @@ async def _find_exact(code: CodeGraph, message: str, hits: Sequence[PassageHit],
 
 
 async def _find_literals(code: CodeGraph, message: str, hits: Sequence[PassageHit]) -> list[PassageHit]:
-    """The literals of the best passages whose constant parts a message has in their order, those with most letters
-    first."""
+    """The literals of the best passages that match a message: the message contains their constant parts in order. Those
+    with most letters come first."""
     possible = {hit.place: hit for hit in hits[:MAX_SEARCHED] if _is_product(hit)}
     words = frozenset(_WORD.findall(message))
     found = await code.find_in(list(possible), partial(_literal_in, message, words), limit=len(possible))

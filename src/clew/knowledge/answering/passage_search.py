@@ -106,7 +106,7 @@ async def find_absent_name(code: CodeGraph, question: ParsedQuestion) -> str:
     for found in _NUMBERED.finditer(question.text):
         word, number = found.groups()
         both = await code.passages([word, number], shares=EVERYWHERE, limit=MAX_WITH_WORD, cover=WHOLE)
-        beginning = word.lower()  # begins the expression, because texts are searched for plain letters much faster
+        beginning = word.lower()  # first in the expression, because a search for plain letters is much faster
         spelled = re.compile(rf"{beginning}(?<![a-z]{beginning})[\s/_.-]?{re.escape(number)}(?!\d)")
         places = [hit.place for hit in both]
         if len(both) <= MAX_WITH_BOTH and not await code.find_in(places, partial(_search, spelled), limit=1):

@@ -150,7 +150,7 @@ class QuestionKind(StrEnum):
 
 
 class Tests(StrEnum):
-    """How tests take part in an answer: after the implementation, on a par with it, alone, or not at all."""
+    """How an answer treats tests: after the implementation, equal to it, tests only, or no tests."""
 
     LAST = "last"
     ALSO = "also"
@@ -189,8 +189,8 @@ class ParsedQuestion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def parse_question(text: str, now: datetime) -> ParsedQuestion:
-    """Parse a question. Only the beginning of a very long one is parsed. `now` is the moment that `last week` counts
-    from."""
+    """Parse a question. Only the beginning of a very long one is parsed. `now` is the reference time for periods such
+    as `last week`."""
     line = " ".join(text[:MAX_PARSED].split())
     period = read_period(line, now)
     rest = period.rest if period is not None else line

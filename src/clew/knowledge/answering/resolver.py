@@ -42,8 +42,8 @@ from clew.trail.store import Trail
 Layer = Literal["cache", "graph", "model"]
 SCHEMA = "system.answer.v1"
 SCOPE = "clew:answer"
-"""The scope of the breadcrumbs of answers. Callers do not have it unless they name it, so that answers appear in no
-search, and questions do not change the ranking of later ones."""
+"""The scope of the breadcrumbs of answers. Callers do not have this scope unless they request it. So answers appear in
+no search, and a question does not change the ranking of later ones."""
 MAX_QUESTION = 4_000
 MAX_CONFLICTS = 3
 MODEL_SECONDS = 30.0

@@ -167,7 +167,7 @@ def _node_type(kind: str, domain: NodeDomain) -> NodeType:
 
 
 def path_distance(path: str, qualname: str = "") -> int:
-    """How far a file or a symbol is from the product: 0 for the product, then files beside it, then tests."""
+    """The sort rank of a file or a symbol: 0 for product code, then other files, then tests."""
     bits = kind_of(path, qualname)
     return 2 if bits & TEST else 1 if bits & ASIDE else 0
 
@@ -178,9 +178,9 @@ def with_doc(symbol: Node) -> Node:
 
 
 def excerpt(text: str, question: str, room: int) -> str:
-    """The text from the sentence on that has the most words of the question, after a short first sentence of the text.
-    If that sentence fits into `room` from the beginning, the whole text. The result is on one line and is not cut to
-    `room`."""
+    """The text from the sentence with the most words of the question on, after the first sentence of the text if that
+    is short. If that sentence ends within the first `room` characters, the whole text. The result is on one line and is
+    not cut to `room`."""
     said = [_MARKUP.sub("", part).strip() for part in _SENTENCE.split(text[:MOST_LETTERS])]
     sentences = list(dict.fromkeys(filter(None, said)))
     best = _best_sentence(sentences, question)

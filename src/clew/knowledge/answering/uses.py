@@ -54,7 +54,7 @@ _EDGES: dict[RelationName, tuple[str, ...]] = {
     "tests": ("calls", "references", "imports"),
 }
 _FACTS = {"imports": ("imports", "inherits from"), "extends": ("inherits from",)}
-"""The uses of foreign names that count for a relation. Ruby imports a module by including it."""
+"""The kinds of use of a foreign name that answer a relation. Ruby imports a module by including it."""
 _PACKAGE_FILES = ("__init__", "index", "mod")
 _COMMENTS = ("//", "#", "*", "/*", "--", '"""')
 
@@ -141,8 +141,8 @@ async def _linked(code: CodeGraph, relation: Relation, node: Node) -> list[CodeU
 
 
 async def _unlinked(code: CodeGraph, relation: Relation, *, has_links: bool) -> list[CodeUse]:
-    """Uses that no edge leads to: calls of a name on an unknown receiver, imports and subclasses of foreign names, and
-    lines that mention a name."""
+    """Uses without an edge in the graph: calls of a name on an unknown receiver, imports and subclasses of foreign
+    names, and lines that mention a name."""
     is_module = all(node.node_type is NodeType.FILE for node in relation.definitions)  # a package may have its name
     if not relation.backwards or (has_links and relation.edge in ("imports", "extends") and not is_module):
         return []

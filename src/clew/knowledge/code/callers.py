@@ -196,7 +196,7 @@ def find_unresolved(sql: Sql, rows: Sequence[SymbolRow]) -> list[NamedCall]:
 
 
 class _Imports:
-    """The imports of one file: which names come from outside the project, and which files it knows."""
+    """The imports of one file: the names from outside the project, and the files that it imports."""
 
     def __init__(self, sql: Sql, file: int, path: str, facts: FileFacts) -> None:
         self._aliases = FileNames(facts).aliases

@@ -52,7 +52,8 @@ def _excerpt(sql: Sql, place: PassagePlace, content: FileContent | None) -> Exce
 def find_in_texts(
     root: str, places: Iterable[PassagePlace], find: Callable[[str], T | None], limit: int
 ) -> list[tuple[PassagePlace, T]]:
-    """The first of some passages in whose text, which may hold keys, something is found, each with that."""
+    """The first passages in which `find` finds something, each with the result. The searched text is not masked and may
+    hold keys."""
     lines: dict[str, list[str]] = {}
 
     def text_of(place: PassagePlace) -> str:

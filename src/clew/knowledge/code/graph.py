@@ -1,7 +1,7 @@
 """The code of one folder, as the rest of Clew uses it.
 
-Before a call returns, it checks the files that the result is about, and reads those that changed. So a result is true
-of the files on the disk, and names their blobs.
+Before a call returns, it checks the files that the result is about, and reads those that changed. So a result is
+correct for the files on the disk, and names their blobs.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ ROUNDS = 8
 SHOWN = 20
 """The number of best passages that are checked against their files."""
 EXACT, PREFIX = 1.0, 0.9
-"""The similarity of a symbol whose name is the query, and of one whose name starts with it."""
+"""The similarity of a symbol whose name equals the query, and of a symbol whose name starts with it."""
 UNWATCHED_SECONDS = 1.0
 """Without a watch, a check of all files is valid for this long."""
 DENIAL_SECONDS = 0.2
@@ -108,7 +108,7 @@ class CodeGraph:
     async def refresh(
         self, report: Progress | None = None, *, until: Until = "followed", has_late_words: bool = False
     ) -> IndexReport:
-        """Bring the index up to date, up to the step `until`. Other calls work meanwhile. Calls `report` from another
+        """Bring the index up to date, up to the step `until`. Other calls are not blocked. Calls `report` from another
         thread. With `has_late_words`, `follow` makes some words."""
         return await self._run(lambda: self._refresh(report, until, has_late_words=has_late_words))
 
@@ -151,7 +151,7 @@ class CodeGraph:
 
         def read() -> list[str]:
             changed = self.indexer.update(wanted)
-            self.indexer.embed()  # also files that an earlier call has updated
+            self.indexer.embed()  # includes files that an earlier call has updated
             return changed
 
         return await self._run(read)
@@ -253,8 +253,8 @@ class CodeGraph:
         )
 
     async def locate(self, query: str, *, limit: int = 10) -> list[LocatedFile]:
-        """The files that a text, such as an issue, is about, best first, with the function that a traceback names or
-        the symbol that fits best."""
+        """The files that match a text such as an issue, best first. Each has the function that a traceback names, or
+        the best matching symbol."""
         _check("limit", limit, MAX_LIMIT)
 
         def find(sql: Sql) -> list[LocatedFile]:
@@ -274,7 +274,8 @@ class CodeGraph:
     async def find_in(
         self, places: Sequence[PassagePlace], find: Callable[[str], T | None], *, limit: int
     ) -> list[tuple[PassagePlace, T]]:
-        """The first of some passages in whose text, which may hold keys, something is found, each with that."""
+        """The first passages in which `find` finds something, each with the result. The searched text is not masked and
+        may hold keys."""
         return await asyncio.to_thread(find_in_texts, self.tree.root, places, find, limit)
 
     async def files_with(self, text: str, query: str, *, limit: int) -> list[SearchedFile]:

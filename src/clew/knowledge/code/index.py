@@ -73,8 +73,8 @@ class IndexPass:
         has_late_words: bool = False,
     ) -> None:
         """`report` receives the number of files that are done; `seen` is the time of the pass in seconds. With
-        `has_flow`, it also summarizes how values move, and with `has_late_words` leaves the words of such contents for
-        `make_words`."""
+        `has_flow`, it also summarizes the flow of values. With `has_late_words`, it leaves the words of such contents
+        for `make_words`."""
         self.changed: list[str] = []
         self.gone: list[str] = []
         self.parsed = 0
@@ -197,7 +197,7 @@ class Indexer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the last refresh read all files, and no words are missing."""
+        """Whether the last refresh has read all files and indexed all words."""
         return bool(self._store.meta("whole", 0)) and not lacks_words(self._store)
 
     @property
@@ -371,7 +371,7 @@ class Indexer:
             advance(sql)
 
     def _prune(self) -> None:
-        """Delete contents that no file has had for long."""
+        """Delete contents that have belonged to no file for a long time."""
         with self._store.writing() as sql:
             prune_contents(sql, int(self._clock.now().timestamp()) - KEEP_BLOBS_SECONDS)
 

@@ -139,8 +139,8 @@ def find_in_file(sql: Sql, path: str) -> list[SymbolRow]:
 
 
 def locate_hit(sql: Sql, text: str, hit: FileHit) -> LocatedFile | None:
-    """A file that was found for a text, with the function that a traceback in the text names, or the symbol that fits
-    best; None if the file is gone."""
+    """A file that matches a text, with the function that a traceback in the text names, or the best matching symbol;
+    None if the file is gone."""
     row = _find_traced(sql, text, hit.path) or find_place(sql, hit.path, hit.name) or find_place(sql, hit.path, "")
     if row is None:
         return None

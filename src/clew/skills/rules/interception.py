@@ -157,7 +157,7 @@ class RuleInterceptor:
         return dict(rule.documents).get(path) if path is not None else None
 
     def _is_trusted(self, rule: AgentRule) -> bool:
-        """Whether the user agreed to a rule as it is now. A grants file that cannot be read counts as no consent."""
+        """Whether the user agreed to a rule as it is now. If the grants file cannot be read, there is no consent."""
         try:
             self._trust = self._trust or Trust.open()
             return self._trust.holds(rule.wish(self._rules.files.root.path))

@@ -10,7 +10,7 @@ from clew.trail.store import HygieneStats, Purged
 
 
 class SecretValue(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The value of a secret, on its only way: inwards."""
+    """The value of a secret. It can be written, but never read."""
 
     value: str
 
@@ -32,8 +32,8 @@ async def get_hygiene_stats(call: RestCall) -> RestAnswer:
 
 
 def _require_operator(call: RestCall) -> None:
-    """Raise AccessDenied unless the caller belongs to the server's own owner, because the sweeper works on and counts
-    all owners."""
+    """Raise AccessDenied unless the caller belongs to the server's own owner, because the sweeper handles the records
+    of all owners, and its counts include them."""
     if call.by.owner_id != call.services.operator:
         raise AccessDenied("run hygiene", [f"curator of {call.services.operator}"])
 

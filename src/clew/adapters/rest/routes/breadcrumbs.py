@@ -96,8 +96,8 @@ def _check_drafts(call: RestCall, drafts: Sequence[Draft]) -> None:
 
 
 def _with_own_key(call: RestCall, draft: Draft) -> Draft:
-    """The draft with its idempotency key in a namespace of the caller. Clew and curators share the owner's namespace.
-    Without this prefix, another caller could take one of their keys or get the record behind it."""
+    """The draft with an idempotency key that only this agent can use. Clew and curators use their keys unchanged.
+    Otherwise another caller could use one of their keys, or get the record behind it."""
     key = check_key(draft.idempotency_key)
     if key is None or call.by.may("administer"):
         return draft
@@ -189,7 +189,7 @@ _IF_MATCH_REQUIRED = RequestHeader(
 )
 _IDEMPOTENCY = RequestHeader(
     name="Idempotency-Key",
-    description="A repeated create with the same key answers with what the first one wrote",
+    description="A repeated create with the same key returns the record that the first one wrote",
     pattern="^[!-~]{1,300}$",
 )
 

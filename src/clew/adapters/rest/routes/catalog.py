@@ -17,7 +17,7 @@ from clew.errors import AccessDenied, HandleRefused, InvalidInput, NotFound, Too
 
 
 class Items(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Routes to run side by side, and the handle of an earlier answer."""
+    """Routes to run in parallel, and the handle of an earlier answer."""
 
     routes: list[GivenItem]
     handle: str | None = None
@@ -122,7 +122,7 @@ OPERATIONS = (
         method="POST",
         path="/get",
         handler=get,
-        summary="Run routes side by side; what goes wrong with one is in its result",
+        summary="Run routes in parallel; the error of a route is in its result",
         group="catalog",
         verb="read",
         writes=True,
@@ -134,7 +134,7 @@ OPERATIONS = (
         method="GET",
         path="/why",
         handler=why,
-        summary="Why a route is, or is not, there for the caller",
+        summary="Why the caller can or cannot use a route",
         group="catalog",
         verb="read",
         query=WhyQuery,
@@ -145,7 +145,7 @@ OPERATIONS = (
         method="GET",
         path="/why/{kind}/{name}",
         handler=why_named,
-        summary="Why a skill, toolset or tool of one is, or is not, there for the caller",
+        summary="Why the caller has or does not have a skill, a toolset, or a tool of a toolset",
         group="catalog",
         verb="read",
         query=WhyNamedQuery,

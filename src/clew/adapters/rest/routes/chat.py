@@ -80,7 +80,7 @@ class ChatAnswer(msgspec.Struct, frozen=True, kw_only=True):
 
 class Allow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The answer to a permission question: once, for the session, always, or no. `question` is the id of the question
-    that was shown, so that the answer counts for no other."""
+    that was shown, so that the answer cannot apply to another one."""
 
     answer: Choice
     question: str | None = None
@@ -252,7 +252,7 @@ OPERATIONS = (
         method="POST",
         path="/permissions/{request_id}",
         handler=answer_permission,
-        summary="Allow or deny what a tool waits to do; for a curator, or whoever began the session",
+        summary="Allow or deny a tool call that waits; for a curator, or the user who began the session",
         group="chat",
         verb="create",
         writes=True,

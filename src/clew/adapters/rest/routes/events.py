@@ -48,7 +48,10 @@ class EventsQuery(SelectorQuery, frozen=True, kw_only=True):
 
 
 class StreamQuery(SelectorQuery, frozen=True, kw_only=True):
-    after: Annotated[After | None, Meta(description="As Last-Event-ID, which wins; without both, from now on")] = None
+    after: Annotated[
+        After | None,
+        Meta(description="Like Last-Event-ID, which takes precedence; without both, the stream starts now"),
+    ] = None
     token: Annotated[str | None, Meta(description="A stream token, for clients that cannot send a header")] = None
 
 

@@ -73,7 +73,7 @@ OPERATIONS = (
     _look(
         path="/why/context/{id}",
         handler=why_context,
-        summary="What the context of an agent was made of; by its id, or that of any breadcrumb of its run",
+        summary="The breadcrumbs in the context of an agent; by the id of the context, or of any breadcrumb of its run",
         answer=Explanation,
         raises=(InvalidInput,),
     ),
@@ -87,7 +87,7 @@ OPERATIONS = (
     _look(
         path="/usage",
         handler=get_usage,
-        summary="What models took, by agent, session, layer and model",
+        summary="Model usage and cost, by agent, session, layer and model",
         query=UsageQuery,
         answer=UsageReport,
     ),

@@ -65,7 +65,8 @@ class SessionDetail(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionEntries(msgspec.Struct, frozen=True, kw_only=True):
-    """Journal entries of a session; `metadata.promoted` says by whom, when and why one is readable in all sessions."""
+    """Journal entries of a session; `metadata.promoted` records who made an entry readable in all sessions, when and
+    why."""
 
     items: Sequence[Node]
 
@@ -86,7 +87,7 @@ class Cancel(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class Cancelled(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs that are being cancelled; each will have an answer with status cancelled."""
+    """The runs that are being cancelled. Each will end with an answer of status `cancelled`."""
 
     runs: Sequence[str]
 
@@ -267,7 +268,7 @@ OPERATIONS = (
         method="POST",
         path="/sessions/{session}/cancel",
         handler=cancel_session,
-        summary="Cancel what runs in a session; for a curator, or whoever began it",
+        summary="Cancel the runs of a session; for a curator, or the user who began it",
         group="sessions",
         verb="create",
         writes=True,
@@ -278,7 +279,7 @@ OPERATIONS = (
     _transition(
         "focus",
         focus_session,
-        "Make a session the one that messages without a session go to; a suspended one is resumed",
+        "Focus a session: messages without a session go there; a suspended session is resumed",
     ),
     _transition("suspend", suspend_session, "Suspend a session: it takes no messages until it is resumed"),
     _transition("resume", resume_session, "Resume a suspended session and focus it"),

@@ -115,7 +115,7 @@ class ClientTask:
             if not self.faults.ended.is_set():
                 self.faults.end("was cut off")
                 raise
-        except Exception as error:  # the task's own boundary: whatever a foreign server caused ends here
+        except Exception as error:  # the boundary of this task: errors that a foreign server caused end here
             self.faults.end(describe(error, self.faults))
         finally:
             late.cancel()

@@ -154,7 +154,7 @@ class ServerHookChain:
         return (await self._chain.run("paginate", _NextPage(server=server, cursor=cursor))).is_wanted
 
     async def elicit(self, question: Elicitation) -> Elicited:
-        """Return the user's answer. A question that no hook answers counts as dismissed."""
+        """Return the user's answer. A question that no hook answers is treated as dismissed."""
         return (await self._chain.run("elicit", _UserAsked(question=question))).answer or Elicited(action="cancel")
 
 

@@ -143,7 +143,7 @@ class EntryStore:
         except NotFound:
             with suppress(AlreadyExists):  # another process was quicker
                 await self._trail.records.create(draft, by=self._by)
-        except Conflict:  # another process wrote it, and its version counts
+        except Conflict:  # another process wrote it first; use that version
             return False
         self._about[server] = about
         return True
@@ -194,7 +194,7 @@ class EntryStore:
         for start in range(0, len(drafts), 500):
             try:
                 self._keep(await self._trail.records.create_many(drafts[start : start + 500], by=self._by))
-            except AlreadyExists:  # another process was quicker with some of them
+            except AlreadyExists:  # another process has written some of them
                 for draft in drafts[start : start + 500]:
                     try:
                         self._keep([await self._trail.records.create(draft, by=self._by)])
@@ -206,7 +206,7 @@ class EntryStore:
         _, version = self._entries[(entry.server, entry.kind, entry.name)]
         try:
             self._keep([await self._trail.records.update(id, change, expect=version, by=self._by)])
-        except Conflict:  # another process wrote it, and its version counts
+        except Conflict:  # another process wrote it first; use that version
             self._keep([await self._trail.records.get(id, by=self._by)])
 
     async def _retire(self, entry: ServerEntry, scopes: tuple[str, ...]) -> None:

@@ -315,7 +315,7 @@ class _PythonReader(FactBuilder):
             self.visit(keyword.value)
 
     def _visit_annotation(self, node: ast.expr | None) -> None:
-        """An annotation may be written as a string, also in part."""
+        """An annotation, or a part of it, may be written as a string."""
         if node is None:
             return
         self.visit(node)

@@ -110,7 +110,7 @@ def _extern(walk: Walker, node: Node, start: int) -> None:
 
 
 def _token_call(walk: Walker, node: Node, start: int) -> None:
-    """The grammar does not parse the arguments of macros: a name before a parenthesis counts as a call."""
+    """The grammar does not parse the arguments of macros, so a name before a parenthesis is treated as a call."""
     if walk.source[node.end_byte : node.end_byte + 1] in (b"(", b"!"):
         walk.claim(node)
         walk.call(walk.raw(node), node)

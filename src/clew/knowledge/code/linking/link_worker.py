@@ -98,7 +98,7 @@ class Links:
         """Update the linker. Also returns the files whose edges may have changed."""
         changed = {path for path, content in contents.items() if self._known.get(path) != content}
         facts, summaries = _read_facts(sql, changed, contents), _read_summaries(sql, changed, contents)
-        linker, self._linker = self._linker, None  # after an error it cannot be used any more
+        linker, self._linker = self._linker, None  # after an error the process cannot be used
         if linker is None:
             linker = self._build(facts, contents, summaries)
             touched: Iterable[str] = contents
@@ -181,7 +181,7 @@ class LinkWorker:
         self._turn = threading.Lock()
 
     def prepare(self, files: int) -> None:
-        """Start the process if a project of this size needs it: that takes a while."""
+        """Start the worker process if the project is large enough to need it. Starting takes a while."""
         if files >= WORKER_FROM:
             self._running()
 

@@ -177,8 +177,8 @@ class Linker:
                 yield CodeEdge(path, base.caller, base.target_path, base.target, "inherits", base.line)
 
     def _indirect(self, path: str, facts: FileFacts) -> Iterator[CodeEdge]:
-        """Calls by a name whose value may be other code: a variable or a decorated definition. Such a call counts as a
-        call of the symbol with that name too."""
+        """Calls by a name whose value may be other code: a variable or a decorated definition. Such a call is also
+        recorded as a call of the symbol with that name."""
         names = self._names.files[path]
         for reference in facts.references:
             is_called = reference.kind in ("call", "decorate")

@@ -23,7 +23,7 @@ MAX_FILES, MAX_STEPS = 50, 5_000
 """Files that one chain of reexports may have, and lookups in all chains of a name."""
 SHORTEST_GUESS = 4
 UNDECLARED = frozenset(("c", "ruby"))
-"""Families of languages in which a bare name may come from a file that is not imported."""
+"""Families of languages in which an unqualified name may come from a file that is not imported."""
 OWN = frozenset(("self", "this", "cls", "@"))
 ABOVE = frozenset(("super", "base"))
 IMPLICIT = frozenset(("java", "ruby", "cpp"))
