@@ -56,7 +56,8 @@ def mask_phrases(text: str, mask: str, *, least: int = 2) -> str:
 
 def _is_sentence(words: Sequence[str], *, is_assigned: bool) -> bool:
     """Whether words are a sentence or a label about a password. A single word of sentences may be part of a passphrase.
-    After a colon, capitals and a first word of sentences speak for a label, as in `passwd: Authentication failure`."""
+    After a colon, capitals and a common first word of sentences indicate a label, as in `passwd: Authentication
+    failure`."""
     common = [each.lower() in _SENTENCE or is_ordinary(each) for each in words]
     if 2 * sum(common) >= len(words):
         return True

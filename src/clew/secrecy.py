@@ -39,7 +39,8 @@ _SECRETS = (
     lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*')[^'\n]+"),
     lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*=(?![=>])\s*)[^\s\"',;&]+(?:&(?![\w-]+=)[^\s\"',;&]+)*"),
     lazy_pattern(
-        # After a colon sentences go on too: a value that is telling, or a single word that ends the line.
+        # After a colon, a sentence may follow: so only a value that looks like a secret, or a single word that ends the
+        # line.
         rf"(?im)((?<!/){_NAMES}[\"']?\s*:\s*)"
         rf"(?:{_TELLING}[^\s\"'&,;]+|(?!{ORDINARY}\b)[^\W\d_]{{2,}}(?=[.!]?\s*?$))"
     ),
@@ -47,7 +48,7 @@ _SECRETS = (
 _PASSWORD_IN_ADDRESS = lazy_pattern(r"(://[^/\s:@]*:)[^/\s]+(?=@)")
 _KEY_BODY = lazy_pattern(rf"({_KEY_BEGIN}).*?(?={_KEY_END}|\Z)", re.DOTALL)
 _ASSIGNED = lazy_pattern(
-    # A name that is set to a value. After a colon, which sentences have too, only a value with a digit counts.
+    # A name that is set to a value. After a colon, which sentences have too, only a value with a digit matches.
     rf"(?i)({_NAMES}[\"']?\s{{0,5}}(?:=\s{{0,5}}[\"']?|:\s{{0,5}}[\"']?(?=[^\s\"']{{0,100}}\d)))"
     r"(?!\$|\{|<|\[|os\.|\.\.\.)[^\s\"'&,;]{3,}"
 )
@@ -214,13 +215,13 @@ for _mark in _MARKS:
     _MARKS_BY_LETTER.setdefault(min(_mark, key=_BY_RARITY.find), []).append(_mark)
 """The marks by their rarest letter: a text without it need not be searched for them."""
 _SERVICE_MARKS = ("ailgun", "AILGUN", "wilio", "WILIO", "iscord", "ISCORD")
-"""Marks that may stand far from a key: they name the service that it is for."""
+"""Marks that may be far from a key: they name its service."""
 NEAR = 20
 _SHORT, _SHORT_WITHOUT_NUMPY = 350, 2_000  # loading numpy takes longer than searching a text
 _ADDRESS = lazy_pattern(r"://\S*")
 _IN_ADDRESS = lazy_pattern(
-    # A password, or a long name without one; not if a variable stands for it. A password may have what ends a host
-    # elsewhere; a port with an `@` in the path behind it only looks like one.
+    # A password, or a long user name without one; not if a variable replaces it. A password may have characters that
+    # end a host elsewhere; a port with an `@` in the path behind it only looks like one.
     r"(://[^/\s:@\"'<>]{0,200}:)(?!\$\{?\w+\}?@|\{\w*\}@|\[masked\]|(?:\d{1,5}|\$\{?\w+\}?|\{\w*\})[/?#])"
     r"(?:[^/\s\"'<>]{1,1000}(?=@)|(?<!://\[:)[^\s\"'<>@]{1,200}+(?=@))"
     r"|(\bhttps?://)(?!\$|\{)[^/\s:@\"'<>?#]{20,1000}(?=@)"
@@ -248,7 +249,7 @@ def is_secret_file(name: str) -> bool:
 
 
 def mask_private_keys(text: str) -> str:
-    """Mask the private keys in a complete document. The text after a mere mention of a key stays."""
+    """Mask the private keys in a complete document. If a key is only mentioned, the text after it stays."""
     return _mask_private_keys(text, _keep_name)
 
 

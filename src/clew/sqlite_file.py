@@ -17,7 +17,8 @@ from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull
 
 BUSY_SECONDS = 30.0
 NEARLY_FULL = 1_000_000
-"""If fewer bytes are free, a disk error counts as a full disk, because SQLite does not always distinguish them."""
+"""If fewer bytes are free, a disk error is reported as a full disk, because SQLite does not always distinguish the
+two."""
 
 
 class Sql(Protocol):

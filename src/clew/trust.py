@@ -74,7 +74,7 @@ _Key = tuple[str, str, str, str]
 
 class Trust:
     """The grants in one file. Every query reads the current file, so that consent given in another process counts at
-    once. If the file cannot be read, methods raise ConfigError; this never counts as consent."""
+    once. If the file cannot be read, methods raise ConfigError and nothing is trusted."""
 
     def __init__(self, path: Path, now: Callable[[], datetime]) -> None:
         self.path = path
@@ -197,7 +197,7 @@ class Trust:
 
     def _broken(self, reason: str) -> ConfigError:
         error = ConfigError(f"the file of what you trust, {self.path}, {reason}")
-        error.hint = "Nothing counts as trusted until it is mended; remove it to begin anew with `clew trust`"
+        error.hint = "Nothing is trusted until the file is repaired; remove it to start again with `clew trust`"
         return error
 
     def _write(self, grants: Iterable[Grant]) -> None:
@@ -243,8 +243,8 @@ def user_file() -> Path:
 
 
 def real_folder(folder: str | Path) -> str:
-    """The real path of a folder, as storable text. It identifies the folder in wishes and grants, whichever link leads
-    to it."""
+    """The real path of a folder, as storable text. It identifies the folder in wishes and grants, even if it is reached
+    through different links."""
     return os.path.realpath(folder).encode("utf-8", "backslashreplace").decode()
 
 

@@ -310,7 +310,7 @@ def test_a_broken_file_of_grants_is_told_and_is_no_consent(repository: Repositor
     run("trail", "put", "--title", "A trail")
     done = run("ask", "anything")
     assert (done.returncode, len(done.stderr.splitlines())) == (0, 1)
-    assert "is damaged. Nothing counts as trusted until it is mended" in done.stderr
+    assert "is damaged. Nothing is trusted until the file is repaired" in done.stderr
     assert repository.ran == []
     refused = run("trust", "--yes")
     assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1)

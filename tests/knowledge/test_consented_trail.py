@@ -165,7 +165,7 @@ async def test_nothing_is_noted_on_a_trail_of_others(cloned: Path, route: str, p
     async with opened(cloned) as app:
         await app.knowledge().gather()
         told = await run(app, route, **params)
-    assert "a trail that you did not make: nothing is noted on it" in told
+    assert "you did not make this trail, so no notes are written to it" in told
     assert "clew trust" in told
 
 

@@ -1,6 +1,6 @@
 """Consent to a trail, and the part of a trail that may be shown without consent. A trail that the user neither made nor
-agreed to may have come with a repository, so its notes may be a stranger's. Of such a trail, only nodes are shown that
-this user's programs read from files."""
+agreed to may have come with a repository, so its notes may be a stranger's. On such a trail, Clew shows only the nodes
+that this user's programs read from files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class TrailConsent:
     async def require(self) -> None:
         """Raises ConfigError without consent, because a note that is written then would not be shown."""
         if not await self.is_given():
-            error = ConfigError("this is a trail that you did not make: nothing is noted on it")
+            error = ConfigError("you did not make this trail, so no notes are written to it")
             error.hint = "`clew trust` shows what it brings"
             raise error
 

@@ -38,7 +38,7 @@ TOKEN_BUDGET = 1_000
 ENOUGH: dict[Thoroughness, int] = {"quick": 3, "moderate": 8, "thorough": 20}
 FIRST_BATCH, BATCH_GROWS, MOST_BATCHES = 3, 2, 10
 KNOWN_SHARE = 0.5
-"""A domain whose best result has this share of the words of a query has something on it."""
+"""A domain has something on a query if its best result has this share of the words of the query."""
 LOOKED_AT = 200
 """The number of passages that are searched for sections of documents."""
 SHARES = Shares(test=0.5, aside=1.0, text=1.0, changelog=0.0)

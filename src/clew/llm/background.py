@@ -1,4 +1,4 @@
-"""Vectors of general topics: a question that is closer to them than to the content of a folder is out of scope.
+"""Vectors of general topics. A question is out of scope if it is closer to them than to the content of the folder.
 
 The topics are data (`topics.txt`): short phrases from all fields of life and from software, not tuned to any catalogue.
 """

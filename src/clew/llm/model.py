@@ -108,7 +108,7 @@ class Models:
 
     def check_name(self, name_or_role: str) -> None:
         """Check that a name is a role, or a model of a known provider. Keys and consent are not checked. Raises
-        ModelError, also for circular roles."""
+        ModelError, for example for circular roles."""
         self._chain(name_or_role)
         if not self._is_open_role(name_or_role):
             self._split(name_or_role)

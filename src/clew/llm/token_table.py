@@ -96,7 +96,7 @@ class TokenTable:
         self._opened = self._opened or _open_tokenizer(self._path)
         groups = [new[at : at + _WORDS_A_LINE] for at in range(0, len(new), _WORDS_A_LINE)]
         lines = ["".join(f"{word}\n" for word in group) for group in groups]
-        # a batch lets other threads run meanwhile, and waits for its turn afterwards: not worth it for one line
+        # a batch releases the GIL and then waits to get it again: not worth it for one line
         encoded = [self._opened.encode(lines[0])] if len(lines) == 1 else self._opened.encode_batch(lines)
         for group, ids in zip(groups, encoded, strict=True):
             start = 0

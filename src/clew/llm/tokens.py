@@ -29,7 +29,7 @@ def count_tokens(text: str) -> int:
 
 @lru_cache(maxsize=1)
 def _tokenizer() -> Any:
-    # its tables take a quarter of a second to get ready, and budgets do without
+    # its tables take a quarter of a second to load, and budgets do not need them
     from splintr import Tokenizer
 
     return Tokenizer.from_pretrained(ENCODING)

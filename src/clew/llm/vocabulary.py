@@ -13,7 +13,7 @@ from pathlib import Path
 _SPACE = "▁"
 _BYTES = b"<0x%02X>"
 _ESCAPES = {"\\": b"\\u005c", '"': b"\\u0022"}
-"""Signs that the file escapes, without either of them."""
+"""Characters that the file escapes; a text without them needs no decoding."""
 
 
 class TokenVocabulary:

@@ -168,7 +168,7 @@ def check_handle(handle: str | None, by: Principal) -> str | None:
 
 
 def is_named(item: str, kinds: Sequence[str] = KINDS) -> bool:
-    """Whether an item is a skill, a toolset or an agent, rather than a route of a domain with that name."""
+    """Whether an item is a skill, a toolset or an agent. A route of a domain with such a name is none of them."""
     kind, colon, name = item.partition(":")
     return bool(colon) and kind in kinds and not name.startswith("//")
 

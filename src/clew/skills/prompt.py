@@ -84,8 +84,8 @@ def build_prompt(
     """Return the prompt of an agent in a state. The same arguments always give the same text.
 
     `tools` has the descriptions of executable tools by name. `loadable` are the skills that the agent may load; the
-    prompt does not list those of the third tier. `untold` are loaded skills whose texts no message has. `instructions`
-    explain how to load skills.
+    prompt does not list those of the third tier. `untold` are loaded skills whose texts are not in any message.
+    `instructions` explain how to load skills.
     """
     here = [manifest.skills[name] for name in state.discovered_skills if name in manifest.skills]
     first = [skill for skill in here if is_initial(skill, agent)]

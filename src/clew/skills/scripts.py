@@ -163,7 +163,7 @@ class Scripts:
 
 def open_scripts(config: Config, clock: Clock, callbacks: CallbackStore | None = None) -> Scripts:
     """The promoted scripts of a folder, stored as `[scripts]` of its settings says; `callbacks` are for
-    `persistence = "callback"`. A file outside of the project counts only after the user's consent. Raises ConfigError
+    `persistence = "callback"`. A file outside of the project is used only after the user's consent. Raises ConfigError
     if the settings and the callbacks do not fit."""
     settings = confirm_settings(config).scripts
     if (settings.persistence == "callback") != (callbacks is not None):

@@ -204,8 +204,8 @@ def _member_skills(parts: FolderParts) -> MemberSkills:
 
 
 async def build_team(parts: FolderParts, require_ownership: Callable[[], Awaitable[None]]) -> Team:
-    """The team of a folder, as doors use it. A request is refused if the user has not consented to the trail, if no
-    model is configured, or if no sandbox would confine commands."""
+    """The team of a folder, for the CLI, REST and other interfaces. A request is refused if the user has not consented
+    to the trail, if no model is configured, or if no sandbox would confine commands."""
     conversations = await parts.conversations()
     flow = conversations.flow
 

@@ -99,7 +99,7 @@ _Key = tuple[str, str]
 
 
 class ModelClassifier:
-    """Asks a model about messages. May be used by several tasks of one event loop."""
+    """Asks a model about messages. Several tasks of one event loop may use it."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

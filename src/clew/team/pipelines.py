@@ -1,5 +1,6 @@
-"""Pipelines as doors see them: typed views of the state and the messages of a session. Nothing is cached: a pipeline is
-a part of the folded state, and its private channel consists of the messages on the trail that carry its id."""
+"""Pipelines for the CLI, REST and other interfaces: typed views of the state and the messages of a session. Nothing is
+cached: a pipeline is a part of the folded state, and its private channel consists of the messages on the trail that
+carry its id."""
 
 from __future__ import annotations
 
@@ -40,7 +41,7 @@ class PipelineOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
 class PipelineChannel(msgspec.Struct, frozen=True, kw_only=True):
     """The private channel of a pipeline: the newest feedback for its builder, and its end. A channel is closed when the
-    pipeline is over; then it takes no message any more."""
+    pipeline is over. A closed channel takes no messages."""
 
     pipeline_id: str
     is_closed: bool

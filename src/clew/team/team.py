@@ -1,5 +1,6 @@
-"""The team as doors use it: start a request, steer it, watch it and take its result. Every method writes one message
-through the Guide or reads the trail; the work itself is done by a runtime, in this process or another one."""
+"""The use cases of the team for all interfaces: start a request, steer it, watch it and take its result. Every method
+writes one message through the Guide or reads the trail; the work itself is done by a runtime, in this process or
+another one."""
 
 from __future__ import annotations
 
@@ -143,8 +144,8 @@ class Team:
             await asyncio.to_thread(self._folder().require_base, base)
 
     async def approve(self, session: str, *, by: Principal, over_budget: bool = False) -> TeamMessage:
-        """Approve the plan that was proposed last. Raises IllegalState, also for a plan over budget unless
-        `over_budget`."""
+        """Approve the plan that was proposed last. Raises IllegalState if it cannot be approved now, or if it is over
+        budget and `over_budget` is not set."""
         plan = (await self.state(session, by=by)).plan
         payload = p.PlanApproval(plan_id=plan.id if plan else "", over_budget=over_budget)
         return await self._send(session, MessageType.PLAN_APPROVED, payload, by)
@@ -343,8 +344,8 @@ class Team:
 
     async def merge(self, session: str, *, by: Principal, ff_only: bool = False) -> CheckoutMerge:
         """Merge the branch of a session into the user's checkout. With `ff_only`, merge only if no merge commit is
-        needed. Meanwhile, other sessions wait before they write one of these files. The work trees of its tasks are
-        removed after the merge. Unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound,
+        needed. During the merge, other sessions wait before they write one of these files. The work trees of its tasks
+        are removed after the merge. Unmerged work stays on their branches. Raises IllegalState, AccessDenied, NotFound,
         InvalidInput, Busy."""
         by.require("administer")
         state = await self.state(session, by=by)

@@ -223,7 +223,7 @@ def _client_options(settings: TelemetrySettings) -> dict[str, Any]:
 
 
 def process_resource(settings: TelemetrySettings) -> dict[str, AttributeValue]:
-    """The attributes of this process, which all its spans and metrics have."""
+    """The attributes of this process for all its spans and metrics."""
     return {
         "service.version": metadata.version("clew"),
         "service.instance.id": worker_name(),

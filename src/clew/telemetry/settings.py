@@ -83,7 +83,8 @@ def read_telemetry(environ: Mapping[str, str]) -> TelemetrySettings:
 
 
 class _VariableReader:
-    """Reads variables. An empty variable counts as missing. Variables that cannot be used are collected as problems."""
+    """Reads variables. An empty variable is treated as missing. Variables that cannot be used are collected as
+    problems."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ

@@ -94,7 +94,9 @@ def claim_span(flow: Flow, settled: SettledClaim) -> FinishedSpan:
     """The span of one step: an agent's, or a call of a model or of a tool. It is a part of its run."""
     record, claim = settled.record, settled.claim
     name, kind, own = _describe(flow, settled)
-    attempt = (str(claim.attempt),) if settled.error else ()  # an attempt that failed is a span beside the one that did
+    attempt = (
+        (str(claim.attempt),) if settled.error else ()
+    )  # a failed attempt has its own span beside that of the successful one
     return FinishedSpan(
         trace_id=trace_id_of(record),
         span_id=derive_span_id(claim.consumer, record.id, str(claim.event.version), *attempt),

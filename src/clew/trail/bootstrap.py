@@ -38,8 +38,7 @@ class BootstrapPiece(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 class BootstrapReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The keys of the pieces that were created, that were repaired because they were missing or out of date, and that
-    were left unchanged."""
+    """The keys of the pieces by outcome: created, repaired because they were missing or out of date, or unchanged."""
 
     created: tuple[str, ...] = ()
     repaired: tuple[str, ...] = ()

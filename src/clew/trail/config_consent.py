@@ -66,7 +66,7 @@ def confirm_settings(config: Config) -> Config:
             error = ConfigError(f"config.toml puts the trail outside of its folder: {wish.summary.partition(': ')[0]}")
             error.hint = "Agree to it with `clew trust trail`, or choose the trail yourself: CLEW_TRAIL"
             raise error
-        _log.warning("%s in config.toml waits for your consent (`clew trust`): its default counts", wish.name)
+        _log.warning("%s in config.toml waits for your consent (`clew trust`); its default is used", wish.name)
         config = with_default(config, wish.name)
     return config
 

@@ -1,4 +1,4 @@
-"""Mirrors external data on the trail: writes, with few operations, until a selection holds exactly the wanted
+"""Mirrors external data on the trail: with few writes, it makes the records of a selection equal to the wanted
 drafts."""
 
 from __future__ import annotations

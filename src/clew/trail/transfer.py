@@ -226,7 +226,7 @@ class _Import:
 
 
 async def _older_versions(trail: Trail, by: Principal, present: Breadcrumb) -> list[Breadcrumb]:
-    """The kept versions before the present one; none when it was deleted meanwhile."""
+    """The kept versions before the present one; none if it has been deleted."""
     try:
         history = await trail.records.history(present.id, by=by)
         return [
@@ -239,7 +239,7 @@ async def _older_versions(trail: Trail, by: Principal, present: Breadcrumb) -> l
 
 
 async def _outgoing(trail: Trail, by: Principal, id: str) -> list[Edge]:
-    """The edges from a breadcrumb; none when it was deleted meanwhile. Raises TooLarge over the limit."""
+    """The edges from a breadcrumb; none if it has been deleted. Raises TooLarge over the limit."""
     try:
         edges = await trail.edges.of(id, by=by, direction="outgoing", limit=MAX_EDGES)
     except NotFound:

@@ -1,4 +1,5 @@
-"""Parsing, here or in worker processes: workers use all cores, and a file that crashes its parser ends only its worker.
+"""Parsing, in this process or in worker processes. Workers use all cores, and a file that crashes its parser ends only
+its worker.
 
 Workers are plain programs that answer requests until their input ends, so none outlives its parent. Their memory and
 processor time are limited, since a running parser cannot be stopped.
@@ -43,7 +44,7 @@ STRIKES = 3
 MORE_MEMORY = 1 << 30
 """Bytes that a worker may allocate: five times the memory of the largest file of code."""
 NOT_SURVIVED = "its parser did not survive it"
-GIVEN_UP = "it is hard to parse, and the parser did not survive others of its language"
+GIVEN_UP = "it is hard to parse, and other files of its language crashed the parser"
 
 _GC_THRESHOLD = 100_000
 """Results of parsers have few cycles, so rare collections save time."""
@@ -234,7 +235,7 @@ class _Worker:
 
 
 def start_process(program: str, *arguments: str) -> subprocess.Popen[bytes]:
-    """Run a Python program. Its import path does not have the current folder, which may be a stranger's."""
+    """Run a Python program. Its import path excludes the current folder, because that may be untrusted."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", program, *arguments],
         stdin=subprocess.PIPE,
@@ -250,7 +251,7 @@ def end_process(process: subprocess.Popen[Any]) -> None:
     process.wait()
     for stream in (process.stdin, process.stdout):
         if stream is not None:
-            with contextlib.suppress(OSError):  # a buffered request has no reader any more
+            with contextlib.suppress(OSError):  # the worker has gone, so nobody reads the buffered request
                 stream.close()
 
 

@@ -56,7 +56,7 @@ _MAX_TRACE, _MAX_FRAMES = 20_000, 100
 
 # -- symbols -------------------------------------------------------------------------------------------------------
 DEEPEST = 8
-"""Files that re-export a name one after the other, and levels of base classes."""
+"""The limit for chains of re-exports, and for levels of base classes."""
 MOST_FILES = 20
 _MODULES = (
     "/__init__.py", ".py", "/__init__.pyi", ".pyi", "/index.ts", ".ts", "/index.js", ".js", "/src/lib.rs", "/mod.rs",

@@ -1,5 +1,5 @@
-"""Files, symbols, facts and edges as rows of `code.db`. A file and its symbols are written together. A symbol has the
-same number, and with it the edges that lead to it, for as long as its file defines that name."""
+"""Files, symbols, facts and edges as rows of `code.db`. A file and its symbols are written together. A symbol keeps its
+number, and the edges that lead to it, as long as its file defines that name."""
 
 from __future__ import annotations
 

@@ -201,10 +201,10 @@ def _transaction(connection: apsw.Connection, mode: str) -> Iterator[None]:
 
 
 def _open_database(path: Path) -> apsw.Connection:
-    """Open or create the file. One that cannot be used is deleted first, which is logged unless only its signature is
+    """Open or create the file. An unusable database is deleted first. This is logged, unless only its signature is
     wrong. Raises ReadOnly, Busy and StorageError."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_symlink():  # it may lead to the index of another folder, or to any other database
+    if path.is_symlink():  # the link may lead to the index of another folder, or to any other database
         _log.warning("%s was a link, and is replaced", path)
         path.unlink()
     for _ in range(2):

@@ -1,7 +1,7 @@
 """Keeps the index up to date while a program runs, by notifications of the operating system.
 
-Quick writes to one file are one change, and a write that leaves the content as it was is none. One refresh handles very
-many changes at once, as after a checkout.
+Quick writes to one file are treated as one change, and a write that does not alter the content as none. One refresh
+handles very many changes at once, as after a checkout.
 """
 
 from __future__ import annotations

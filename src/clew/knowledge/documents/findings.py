@@ -139,7 +139,7 @@ def _line(source: ResearchFinding) -> str:
 
 
 def find_gaps(theory: Sequence[ScoredNode], practice: Sequence[ScoredNode]) -> tuple[str, ...]:
-    """Recommendations of which the found code shows less than half of the words: hints for a person to check."""
+    """Recommendations with less than half of their words in the found code. They are hints for a person to check."""
     code = [_text_of(each.node) for each in practice]
     found = []
     for node in (each.node for each in theory):
@@ -189,7 +189,7 @@ def with_text(
 
 
 def find_doubts(text: str, nodes: Sequence[Node], evidence: Sequence[Evidence]) -> tuple[str, ...]:
-    """Reasons not to believe a text: unknown or unverified sources, inferences, and statements without support."""
+    """The doubts about a text: unknown or unverified sources, inferences, and statements without support."""
     parsed = parse_response(text, evidence)
     doubts = [f"it cites [{number}], which is not a source" for number in parsed.unknown]
     doubts += [f"it concludes by itself: {inline(each, 120)}" for each in parsed.inferences]

@@ -32,7 +32,7 @@ MAX_TEXT = 3_000_000
 MAX_STREAM, MAX_MARKS = 20_000_000, 400_000
 """Bytes and drawing operations of a PDF page, unpacked. A page with more is a drawing or a bomb, and is left out."""
 MAX_SECONDS = 20.0
-"""Computing time for all pages of a PDF; the pages read until then count."""
+"""The time limit for all pages of a PDF; the pages read until then are used."""
 _log = logging.getLogger(__name__)
 
 

@@ -113,7 +113,7 @@ class Library:
         retrieved = await retrieve(search, whole, config)
         focus = f" Look at {', '.join(focus_areas)} above all." if focus_areas else ""
         request = ResearchRequest(
-            question=query, task=f"What do the sources say on this: {query}{focus}", suggests=True
+            question=query, task=f"Summarize what the sources say on this:  {query}{focus}", suggests=True
         )
         stopped = f"{retrieved.stopped} after {retrieved.depth} of {steps} steps" if confidence_threshold else ""
         return msgspec.structs.replace(await self._answer(request, retrieved.found), stopped=stopped)

@@ -200,7 +200,7 @@ def _history_tools(known: OpenKnowledge) -> Sequence[Tool]:
         noted = await knowledge.archive(ctx.by).get_history_for_code(file_path, limit)
         commits = await knowledge.code.with_rebuild(lambda: _commits_of(knowledge, file_path, limit))
         lines = [*map(node_line, noted), *map(commit_line, commits)]
-        return "\n".join(lines) or "Nothing was noted of it, and no commit touched it."
+        return "\n".join(lines) or "There are no notes about it, and no commit touched it."
 
     return (get_history_for_code,)
 
@@ -330,7 +330,7 @@ _USED = ("config_file", "package_manifest", "user_choice")
 
 
 def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
-    """`discover_tools`, which `ask` finds, and `prefer_tool`, to which its answer leads."""
+    """`discover_tools`, which `ask` finds, and `prefer_tool`, which its answer suggests."""
 
     @tool(name="discover_tools", title="Which linter, formatter, test runner is used", effects=READS)
     async def discover_tools(
@@ -363,7 +363,9 @@ def devtools_tools(known: OpenKnowledge) -> Sequence[Tool]:
         name: Annotated[str, msgspec.Meta(description="the tool, as the user named it")],
         ctx: ToolContext,
         language: Annotated[str, msgspec.Meta(description="empty for that of most files")] = "",
-        run_command: Annotated[str, msgspec.Meta(description="how it is run, where it is not known")] = "",
+        run_command: Annotated[
+            str, msgspec.Meta(description="the command that runs it, if Clew does not know it")
+        ] = "",
     ) -> str:
         """Remember which tool the user wants, for all sessions to come. Ask the user first. The configuration of the
         project still comes before it."""

@@ -134,7 +134,7 @@ def _storage_tools(known: OpenKnowledge) -> Sequence[Tool]:
         summary_type: SummaryType,
         ctx: ToolContext,
         title: Annotated[str, msgspec.Meta(description="a short name; empty: how it begins")] = "",
-        outcome: Annotated[str, msgspec.Meta(description="what came of it; of a failure or mistake, its fix")] = "",
+        outcome: Annotated[str, msgspec.Meta(description="the outcome; of a failure or mistake, its fix")] = "",
         code_references: Annotated[
             Sequence[str], msgspec.Meta(description="the code that it is about: path, path:line or path#qualname")
         ] = (),
@@ -142,8 +142,8 @@ def _storage_tools(known: OpenKnowledge) -> Sequence[Tool]:
         inspired_by: Annotated[Sequence[str], msgspec.Meta(description="ids of references that led to it")] = (),
     ) -> str:
         """Store a summary of work, a decision or a failure, with the code that it is about. It is checked against the
-        code, and marked if the code does not confirm it. A mistake with its fix gives warnings from then on, and a
-        preference with a title is stored under it."""
+        code, and marked if the code does not confirm it. A mistake with its fix causes warnings from then on. A
+        preference is stored under its title if it has one."""
         knowledge, session = await known(), ctx.by.session or NO_SESSION
         sources = [await knowledge.search.save_section(each, by=ctx.by) for each in inspired_by]
         stored = await knowledge.archive(ctx.by).store_summary(
@@ -253,13 +253,13 @@ async def follow_edges(
 
 
 async def get_current(links: CrossDomain, of: NodeRef) -> Node:
-    """Show the version of an entry or reference that counts now: itself, or the last one that superseded it."""
+    """Show the current version of an entry or reference: itself, or the last one that superseded it."""
     return await links.nodes.current(links.node_id(of))
 
 
 async def supersede(
     links: CrossDomain,
-    old: Annotated[str, msgspec.Meta(description="the id of the entry or reference that no longer counts")],
+    old: Annotated[str, msgspec.Meta(description="the id of the entry or reference that is out of date")],
     new: Annotated[str, msgspec.Meta(description="the id of the one that replaces it")],
 ) -> Node:
     """Mark an entry or a reference as superseded by a newer one. It stays on record, and answers prefer the newer
@@ -305,7 +305,8 @@ def _related_lines(found: Sequence[Related]) -> str:
 
 
 def _in_turns(query: str, noted: Sequence[ScoredNode], commits: Sequence[ScoredNode]) -> list[ScoredNode]:
-    """Entries and commits, whose scores are not comparable, in turns; entries without a word of the question last."""
+    """Entries and commits alternately, because their scores are not comparable; entries without a word of the question
+    last."""
     wanted = stems(query)
     near = [each for each in noted if wanted & stems(f"{each.node.name}\n{each.node.content}")]
     turns = [each for turn in zip_longest(near, commits) for each in turn if each is not None]

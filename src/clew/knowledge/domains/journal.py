@@ -135,7 +135,9 @@ async def record_belief(
     attribute: str,
     value: str,
     source: Annotated[str, msgspec.Meta(description="the line of documents that says so, for example a changelog")],
-    version: Annotated[str, msgspec.Meta(description="which of them: a later one retires an earlier")] = "",
+    version: Annotated[
+        str, msgspec.Meta(description="its version or date: a later document retires an earlier one")
+    ] = "",
     cite: Annotated[str, msgspec.Meta(description="the exact place")] = "",
     valid_from: Moment = None,
     valid_to: Moment = None,

@@ -38,7 +38,7 @@ def build_reference(open_knowledge: OpenKnowledge) -> Domain:
     return Domain(
         name=NAME,
         is_builtin=True,
-        description="What others wrote: documents of this repository, papers and standards",
+        description="Texts of others: documents of this repository, papers and standards",
         tools=add_withheld_note(tools, open_knowledge),
     )
 

@@ -27,7 +27,7 @@ from clew.trail.store import Trail
 
 APART = timedelta(days=30)
 CLAIM = range(11, 200)
-"""Length of a sentence that counts as a claim."""
+"""The minimum and maximum length of a sentence that is read as a claim."""
 SHARED_WORDS, WORD_LETTERS = 2, 4
 SAME_SUBJECT = 0.5
 """Two subjects are the same if more than this share of the shorter one's words is in the other."""
@@ -78,7 +78,7 @@ def detect(
     """Find conflicts among nodes: over time, history against code, then contradicting statements.
 
     `in_code` returns whether a name occurs anywhere in the code; without it only the given code nodes count. Superseded
-    nodes are settled, and commits describe the past: neither takes part.
+    nodes and commits are left out: the first are settled, the second describe the past.
     """
     current = [node for node in nodes if node.superseded_by is None and not node.id.startswith(COMMIT_PREFIX)]
     said = [

@@ -37,7 +37,7 @@ LOOKED_AT, REMEMBERED = 10, 20
 
 ClaimKind = Literal["uses", "implements", "location"]
 Anchors = Callable[[Sequence[str]], Awaitable[Sequence[str]]]
-"""Maps references to code (`path`, `path:line`, `path#name`) to ids of nodes that stand for them."""
+"""Maps references to code (`path`, `path:line`, `path#name`) to the ids of their nodes."""
 
 _STOPS = ".,;:!?)"
 _NAME = r"[`'\"]?(\w[\w.+#/-]{0,200}?)[`'\"]?"
@@ -85,7 +85,7 @@ def find_claims(text: str) -> list[CodeClaim]:
 
 
 def disagreeing(claim: CodeClaim, found: Sequence[ScoredNode]) -> list[Node]:
-    """The nodes near enough to a claim that answer its topic differently."""
+    """The nodes that are close to a claim and contradict it on the same topic."""
     near = (each.node for each in found if each.similarity >= NEAR)
     return [node for node in near if any(map(claim.contradicts, find_claims(node.content)))]
 
@@ -213,7 +213,7 @@ def _is_at(path: str, place: str) -> bool:
 
 
 class Firewall:
-    """Stores statements after a check. A statement of a person counts as verified if nothing contradicts it."""
+    """Stores statements after a check. A statement of a person is verified if nothing contradicts it."""
 
     def __init__(self, trail: Trail, by: Principal, ground: Ground, anchors: Anchors) -> None:
         self._trail, self._by, self._graph = trail, by, NodeGraph(trail, by)

@@ -32,7 +32,7 @@ _MOST_LINKS = 100
 
 
 class NodeSource(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One source of a node: its kind, its place, and how sure it makes the node."""
+    """One source of a node: its kind, its place, and the confidence that it gives the node."""
 
     kind: SourceKind = msgspec.field(name="source_type")
     node_id: str | None = msgspec.field(default=None, name="source_node_id")

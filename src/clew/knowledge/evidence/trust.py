@@ -88,7 +88,7 @@ BETWEEN = 60
 
 LEVELS: tuple[tuple[TrustLevel, str, str], ...] = (
     (TrustLevel.GROUND, "Ground truth (code)", ""),
-    (TrustLevel.RECENT, "Recent, verified", "From recent history; it may have to be checked"),
+    (TrustLevel.RECENT, "Recent, verified", "From recent history: check it if it matters"),
     (TrustLevel.STANDARD, "Authoritative", "From documents; check that it still applies here"),
     (TrustLevel.ACADEMIC, "Academic", "From literature; it may not apply directly"),
     (TrustLevel.OLD_HISTORY, "Old history", "⚠️ Old: check that it still holds"),
@@ -224,7 +224,7 @@ def quality(parts: EvidenceParts) -> float:
 
 
 def evidence_of(found: ScoredNode, at: datetime) -> Evidence:
-    """A search result as evidence at a moment, with keys masked. Code counts as verified."""
+    """A search result as evidence at a moment, with keys masked. Code is always verified."""
     node, fresh = found.node, freshness_of(found.node, at)
     parts = EvidenceParts(
         similarity=min(1.0, max(0.0, found.similarity)),

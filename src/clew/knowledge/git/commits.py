@@ -78,7 +78,7 @@ class Commits:
     async def search(
         self, query: str, *, limit: int = 10, since: datetime | None = None, exclude: Collection[str] = ()
     ) -> list[ScoredNode]:
-        """Commits that a text is about, best first; one that it names comes first."""
+        """Commits on the topic of a text, best first; a commit that the text names comes first."""
         wanted = limit + len(exclude)
         found = await self._ask(lambda: self._log.search(query, limit=wanted, since=since))
         nodes = [ScoredNode(node=commit_node(commit), similarity=share) for commit, share in found]

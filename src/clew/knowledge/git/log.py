@@ -37,7 +37,7 @@ MAX_TEXT = 200
 _FORMAT = "--format=%x01%H%x00%P%x00%ct%x00%an%x00%s%x00%b"
 _HEADER = 6
 _BEYOND = 1_000
-"""Characters after the limit that are looked at, since an address or a key may end there."""
+"""Characters after the limit that are also masked, because an address or a key may end there."""
 _ADDRESS = lazy_pattern(
     r"(?:(?<!\s)\s{1,20}+)?<[^<>\s]{1,200}@[^<>\s]{1,200}>|\b[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{1,63}){1,8}\b"
 )
@@ -103,7 +103,7 @@ def read_text_commits(
 def _find_commits(objects: Objects, arguments: Sequence[str], timeout: float) -> list[GitCommit]:
     names: list[str] = []
     command = ["log", "-z", "-s", "--format=%H", "--no-textconv", "--no-ext-diff"]
-    with suppress(SourceError):  # one by one, so that those found before the time limit count
+    with suppress(SourceError):  # one by one, so that the commits found before the time limit are used
         names.extend(_text(piece).strip() for piece in objects.stream([*command, *arguments], timeout=timeout))
     return list(read_named(objects, [name for name in names if _SHA.fullmatch(name)]))
 

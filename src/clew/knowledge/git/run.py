@@ -181,7 +181,7 @@ def _read(process: subprocess.Popen[bytes], end: float) -> Iterator[bytes]:
 
 
 def git_environment() -> dict[str, str]:
-    """Our environment without variables that redirect git or let it prompt. The protocol variables hold against all
+    """Our environment without variables that redirect git or let it prompt. The protocol variables override all
     settings of a repository."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     return {
@@ -307,7 +307,7 @@ def _points_back(own: Path, top: Path) -> bool:
 
 
 def _find_borrowed(common: Path) -> str:
-    """A sentence about objects of a repository that lie outside of it, or may; empty if there are none."""
+    """A sentence about objects of a repository that are or may be outside of it; empty if there are none."""
     objects = common / "objects"
     for place in (objects, *(link for part in ("", "pack", "info") for link in _links_in(objects / part))):
         if not Path(os.path.realpath(place)).is_relative_to(common):

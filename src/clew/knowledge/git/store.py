@@ -285,7 +285,7 @@ def _write(sql: Sql, commits: Sequence[GitCommit], paths: dict[str, int]) -> int
             for at, each in numbered
         ],
     )
-    # all at once: the index takes eight times as long for one row after the other
+    # all at once: inserting row by row takes eight times as long
     sql.execute(
         "INSERT INTO git_words(rowid, subject, body) SELECT number, subject, body FROM git_commits WHERE number > ?",
         (last,),
@@ -336,13 +336,13 @@ def _where(wanted: CommitFilter) -> tuple[str, list[Any]]:
 
 
 def _search(sql: Sql, text: str, limit: int, since: int) -> list[tuple[tuple[Any, ...], float]]:
-    """Rows of the commits after a moment that a text is about, best first, with their shares."""
+    """Rows of the commits after a moment that match a text, best first, with the shares of words that they have."""
     queries = _queries(text)
     if not queries:
         return []
     recent = "AND rowid IN (SELECT number FROM git_commits WHERE at >= ?)" if since > _FIRST else ""
     moment = (since,) if since > _FIRST else ()
-    rows = sql.execute(  # the messages of the best alone are read
+    rows = sql.execute(  # only the messages of the best commits are read
         f"SELECT {_COLUMNS}, score FROM (SELECT rowid AS found, -bm25(git_words, ?, 1.0) AS score FROM git_words"
         f" WHERE git_words MATCH ? {recent} ORDER BY score DESC LIMIT ?)"
         " JOIN git_commits c ON c.number = found ORDER BY score DESC",
@@ -373,8 +373,8 @@ def _shares(sql: Sql, queries: Sequence[str], numbers: Sequence[int]) -> dict[in
 
 
 def _queries(text: str) -> list[str]:
-    """A query for each ticket and each telling word of a text. A word comes with the identifiers of the text that it is
-    a part of: the index has an identifier as one word."""
+    """A query for each ticket and each significant word of a text. A word comes with the identifiers of the text that
+    it is a part of: the index has an identifier as one word."""
     compounds = split_text(text).compounds[:MAX_WORDS]
     rest = _TICKET.sub(" ", text)
     words = [word for word in telling_words(rest) if word not in STOP] if rest.strip() else []

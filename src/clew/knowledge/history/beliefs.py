@@ -79,7 +79,8 @@ class Belief(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BeliefStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """A belief with its effective time, the belief that retired it, and those that disagree with it meanwhile."""
+    """A belief with its effective time, the belief that retired it, and beliefs of the same time that disagree with
+    it."""
 
     belief: Belief
     valid_from: datetime | None
@@ -137,8 +138,8 @@ def settle(beliefs: Sequence[Belief]) -> list[BeliefStanding]:
 
 
 def _stand(belief: Belief, beliefs: Sequence[Belief]) -> BeliefStanding:
-    """The standing of a belief: it is valid until the first belief that retires it becomes valid. If that was before
-    its own time, it never was valid."""
+    """The standing of a belief: it is valid until the first belief that retires it becomes valid. If that is before the
+    start of its own time, it was never valid."""
     retiring = [other for other in beliefs if other is not belief and relate(other, belief) == "supersedes"]
     first = min(retiring, key=lambda other: (_begin(other.fact), other.id), default=None)
     if first is None or _begin(first.fact) >= _end(belief.fact):
@@ -153,7 +154,7 @@ def _disagree(one: BeliefStanding, other: BeliefStanding) -> bool:
 
 
 def _later(one: Belief, other: Belief) -> Belief | None:
-    """The later one by explicit evidence; None without any, or when each claims to replace the other."""
+    """The later one by explicit evidence; None if neither replaces the other, or if each claims to."""
     if (other.id in one.fact.supersedes) != (one.id in other.fact.supersedes):
         return one if other.id in one.fact.supersedes else other
     if normal_name(one.fact.source) != normal_name(other.fact.source):

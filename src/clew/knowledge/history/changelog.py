@@ -181,7 +181,7 @@ class _ChangelogReader:
         return next(ends, -1) + 1
 
     def _heading(self, at: int) -> TextHeading | None:
-        """The heading on a line: by its marks, by the rules around it, or a release on a line of its own."""
+        """The heading on a line. It has markup, has rules above or below, or is a line that only names a release."""
         line = self._lines[at]
         if marked := read_heading(line):
             return marked
@@ -200,7 +200,8 @@ class _ChangelogReader:
         return TextHeading(_PLAIN, text) if self._is_blank and self._is_plain_release(text) else None
 
     def _is_plain_release(self, text: str) -> bool:
-        """Whether a line of its own begins a release. The line below a heading may say when it was released."""
+        """Whether a line without heading markup begins a release. The date of a release may be on the line below its
+        heading."""
         if self._is_top and self._release is not None and not _VERSION.search(text):
             return False
         is_dated = not self._is_strict and _DATES[0].match(text) is not None

@@ -165,7 +165,7 @@ async def write_entry(
         node, _ = await firewall.store(name, masked, files=files, said_by=said_by, node_type=node_type, **fields)
     before = await _entry_before(trail, node.id, session_id, by) if session_id != NO_SESSION else None
     if before is not None:
-        with contextlib.suppress(NotFound):  # it was removed meanwhile
+        with contextlib.suppress(NotFound):  # it has been removed in the meantime
             await link_in_order(trail, [before, node.id], by=by)
     return node
 
@@ -179,7 +179,7 @@ async def list_all(
 
 
 async def _entry_before(trail: Trail, id: str, session_id: str, by: Principal) -> str | None:
-    """The entry right before this one, also when others write at the same time."""
+    """The entry right before this one in its session, even if others write at the same time."""
     selector = build_selector(ArchiveQuery(current_only=True), session_id)
     page = await trail.records.list(selector, by=by, limit=_CONCURRENT)
     ids = [each.id for each in page.items]

@@ -308,7 +308,7 @@ class Archive:
 
 
 def _group(found: Sequence[ScoredNode]) -> list[list[ScoredNode]]:
-    """Descriptions of the same pattern together, each group led by the one that fits best."""
+    """Groups of descriptions of the same pattern; the best match comes first in each group."""
     groups: list[tuple[frozenset[str], list[ScoredNode]]] = []
     for each in found:
         words = stems(each.node.content)

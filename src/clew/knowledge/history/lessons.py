@@ -1,4 +1,4 @@
-"""Lessons: mistakes with their fixes, which all sessions of an owner share, and preferences of the user, which are
+"""Lessons: mistakes with their fixes, and preferences of the user. All sessions of an owner share them. A preference is
 explicit, learned from accepted and rejected suggestions, or set for one session."""
 
 from __future__ import annotations

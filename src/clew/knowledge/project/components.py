@@ -27,7 +27,7 @@ MAX_CANDIDATES = 50_000
 _LOOKED_AT = 30
 _ENOUGH = 0.5
 _IN_NAME, _IN_TEXT, _FOUND = 1.0, 0.6, 0.1
-"""The worth of a word in the name and in the description of a component, and of a hit of the code search."""
+"""The weights of a word in the name and in the description of a component, and of a hit of the code search."""
 _KINDS = frozenset(("component", "components", "hook", "hooks", "utility", "utilities", "helper", "function", "class"))
 _GENERAL = frozenset(("app", "base", "common", "custom", "default", "generic", "get", "set", "shared", "simple", "use"))
 _HOOK = lazy_pattern(r"use[A-Z]\w*")

@@ -156,8 +156,8 @@ async def analyze_dependencies(
     code: CodeGraph,
     target: Annotated[str, msgspec.Meta(description="a file or folder; empty for the whole project")] = "",
 ) -> DependencyAnalysis:
-    """Analyze dependencies: which packages this project or a part of it depends on and where it imports them, and which
-    are unused or undeclared.
+    """Analyze dependencies: the packages of this project or a part of it, where it imports them, and which are unused
+    or undeclared.
 
     Raises NotFound for a target that is not there.
     """
@@ -199,7 +199,7 @@ def _analyze(code: CodeGraph, files: Sequence[FileInfo], inside: Sequence[FileIn
     own = frozenset(part.partition(".")[0] for file in files for part in file.path.split("/"))
     used: defaultdict[str, dict[str, str]] = defaultdict(dict)
     undeclared: defaultdict[str, list[str]] = defaultdict(list)
-    # tests and scripts too: they alone may import a package
+    # includes tests and scripts, because a package may be imported only there
     for file in read_files(code, spread([each.path for each in inside if each.language], MAX_CODE)):
         here = [each for each in manifests.packages if each.ecosystem == _ECOSYSTEMS.get(file.language)]
         for each in file.facts.imports:
@@ -282,7 +282,7 @@ def _is_of(module: str, package: DeclaredPackage) -> bool:
         return module.startswith(f"{name.partition(':')[0]}.")
     if package.ecosystem == "ruby":
         return module.partition("/")[0] in (name, name.partition("-")[0])
-    from packaging.utils import canonicalize_name  # takes longer to load than a question needs it
+    from packaging.utils import canonicalize_name  # imported late: loading it takes longer than a question
 
     modules = _load().modules.get(canonicalize_name(name), [name.replace("-", "_")])
     top = module.replace("::", ".").lower()

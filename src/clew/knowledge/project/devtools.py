@@ -271,7 +271,7 @@ def _as_chosen(tool: DiscoveredTool, root: str, command: str) -> DiscoveredTool:
 
 
 def build_options(tools: Sequence[DiscoveredTool], category: ToolCategory, language: str) -> tuple[ToolOption, ...]:
-    """The options of the user: these tools, of which the first is recommended, and last a tool of the user's own."""
+    """The options of the user: these tools, the recommended one first, and last another tool that the user names."""
     listed = [_option(tool, is_first=at == 0) for at, tool in enumerate(tools[:MAX_OPTIONS])]
     own = DiscoveredTool(name=CUSTOM, category=category, language=language, source="user_choice")
     return (*listed, ToolOption(tool=own, pros=("Whatever fits",), cons=("Its command has to be given",)))

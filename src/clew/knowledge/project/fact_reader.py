@@ -39,7 +39,7 @@ def index_facts(root: str, paths: Iterable[str]) -> list[IndexedFact]:
         IndexedFact(
             fact,
             contents[fact.path].blob,
-            _terms(fact.name.rpartition(": ")[2]),  # a step of a job is named by its own words
+            _terms(fact.name.rpartition(": ")[2]),  # the name of a step of a job has the words for it
             _terms(fact.keywords),
             plain_words(fact.keywords),
             _terms(f"{fact.name} {fact.value} {fact.text} {fact.path}"),

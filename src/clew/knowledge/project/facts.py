@@ -29,7 +29,7 @@ STATED = 0.7
 """A fact that covers this share of a question answers it."""
 SHORTEST_ASKING = 4
 NAME_BONUS = 0.2
-"""How much more a fact counts whose name the question has."""
+"""The factor for a fact whose name is in the question."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 

@@ -58,9 +58,9 @@ class Statement(NamedTuple):
 
 
 class KeyRule(NamedTuple):
-    """Values at `path` (see `ParsedText.select`) are statements. A `name` of `*` is the key that the last `*` stands
-    for, or the last key if there is no `*`. A `name` of `=` is the value itself. A `name` of `job` is the key of the
-    first `*` and the name of the step. A `group` of `*` is the group of packages by that key."""
+    """Values at `path` (see `ParsedText.select`) are statements. A `name` of `*` is the key that matches the last `*`,
+    or the last key if there is no `*`. A `name` of `=` is the value itself. A `name` of `job` is the key of the first
+    `*` and the name of the step. A `group` of `*` is the group of packages by that key."""
 
     path: str
     kind: Kind

@@ -27,7 +27,7 @@ from clew.lazy_pattern import lazy_pattern
 MAX_FILES, MAX_INDENT, MAX_LINE = 300, 8, 500
 """The most files of a language that are counted. If there are more, every second, third and so on is counted."""
 MIXED = 0.25
-"""From this share on, a second way of exporting is not an exception."""
+"""From this share on, a second way of exporting is reported as a style and not as an exception."""
 _STYLE_EXAMPLES, _PATTERN_EXAMPLES = 2, 3
 _NAMED = ("functions", "variables", "constants", "types", "files", "components")
 _WAYS = ("error_handling", "async_style", "component_style", "export_style", "custom_errors")
@@ -41,7 +41,7 @@ _CASES = {
     "UPPERCASE": lazy_pattern(r"[A-Z][A-Z0-9]*"),
 }
 _ONE_WORD = {"lowercase": ("snake_case", "camelCase", "kebab-case"), "UPPERCASE": ("UPPER_SNAKE_CASE",)}
-"""A single word fits all of these cases. It counts as a case of its own only if there are no other names."""
+"""A single word fits all of these cases. It is counted as a case only if there are no other names."""
 FAMILY = {"typescript": "javascript", "tsx": "javascript"}
 _ROLES = {"function": "functions", "method": "functions", "class": "types", "interface": "types"}
 _LITERAL = lazy_pattern(r"^[^=]*=\s*(?:-?[\d._]+\w*|'[^']*'|\"[^\"]*\"|true|false|True|False)\s*;?$")

@@ -96,7 +96,7 @@ class ToolDiscoveryEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class KnownTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool. By category: `run` is its command, `seen` shows in a script that it is used, and `signs` are other
+    """A tool. By category: `run` is its command, `seen` is the pattern that finds it in a script, and `signs` are other
     evidence: `file`, `file#section` or `file#text`, `ecosystem:package`, and `editor:text` in settings of an editor.
     `run_in` are commands by the name of a build file. A tool without languages is never offered."""
 

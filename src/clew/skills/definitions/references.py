@@ -144,8 +144,8 @@ def _closing(skills: Mapping[str, Skill]) -> dict[str, tuple[int, tuple[str, ...
 
 
 def _dependencies_first(skills: Mapping[str, Skill], closing: Collection[str]) -> Iterable[str]:
-    """Order the skills so that each comes after those it includes. A skill that closes a cycle counts as including
-    none."""
+    """Order the skills so that each comes after those it includes. A skill that closes a cycle is treated as if it
+    included none."""
     order: dict[str, None] = {}
     for start in sorted(skills):
         waiting = [(start, False)]

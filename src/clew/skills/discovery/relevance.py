@@ -32,7 +32,7 @@ value. If the best skill is called by its name, the fit must be at least the thi
 
 _TALK = "good great nice cool fine perfect morning afternoon evening day night bye goodbye welcome cheers sorry"
 _SMALL_TALK = frozenset(_TALK.split())
-"""Words of greeting and courtesy. A message of such words alone needs no skill."""
+"""Words of greeting and courtesy. A message that has only such words needs no skill."""
 _NUMBERED = re.compile(r"[\w-]*\d[\w-]*")
 """Numbers, dates and ids, which no skill mentions."""
 

@@ -186,7 +186,7 @@ class AgentLimits:
         self._add("deny", (f"{name}({part})" for name in names for part in parts) if parts else (name,))
 
     def _verdict(self, key: str, name: str, given: Any) -> Verdict:
-        """Return a valid verdict. An unknown one counts as `deny`."""
+        """Return a valid verdict. An unknown verdict is treated as `deny`."""
         found = {True: "allow", False: "deny"}.get(given, given) if isinstance(given, bool) else given
         if isinstance(found, str) and found in STRICTNESS:
             return found

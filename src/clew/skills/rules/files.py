@@ -195,8 +195,8 @@ class _RuleReader:
         self._problems.append(Problem(kind="parse", severity=severity, path=show(path), line=line, message=message))
 
     def read_root(self, root_file: str) -> None:
-        """The rules of the root, of which `root_file` comes first in the place of AGENTS.md. One that the settings name
-        and that is not there is reported."""
+        """The rules of the root; `root_file` comes first and replaces AGENTS.md. A file that the settings name and that
+        does not exist is reported."""
         if root_file == ROOT_FILE:
             self.read_folder("")
             return

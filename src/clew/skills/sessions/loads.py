@@ -120,8 +120,8 @@ def load_skills(items: Items, names: Sequence[str], terms: LoadTerms, stamp: Loa
     """Return the items with these skills. A loaded skill stays as it is, but a skill that was triggered, or loaded for
     a time, stays for good once it is loaded by name.
 
-    Raises ValidationError for a skill that does not exist, that the agent may not load, that is withheld, whose
-    dependencies are circular or too deep, and for more skills than the session may hold.
+    Raises ValidationError if a skill does not exist, is withheld, is not allowed for the agent, or has circular or too
+    deep dependencies, and if the session would hold too many skills.
     """
     for name in names:
         check_skill(terms, name)

@@ -68,7 +68,7 @@ def derive(manifest: Manifest, agent: str, items: Iterable[str], withhold: Withh
 
 
 def skills_without_message(manifest: Manifest, items: Items, withhold: Withhold = withhold_nothing) -> tuple[str, ...]:
-    """Return the skills whose texts no message has: triggered ones, those that a program loaded, and their
+    """Return the skills whose texts are not in any message: triggered skills, skills that a program loaded, and their
     dependencies. For skills that the agent loaded, the answer of the meta-tool has the text."""
     told = {item for item, each in items.items() if each.via == "load" and each.by == LOAD_SKILL}
     known = set(derive(manifest, "", told, withhold).discovered_skills)

@@ -57,7 +57,7 @@ class TestComparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def compare_tests(old: Mapping[str, str], new: Mapping[str, str]) -> TestComparison:
     """Compare the changed files of two trees, by path. A file that one of them lacks is deleted or new. A test that was
-    renamed or moved with its body counts as the same."""
+    renamed or moved with its body is treated as the same test."""
     before = {path: read_tests(path, text) for path, text in old.items() if _may_hold_tests(path)}
     after = {path: read_tests(path, text) for path, text in new.items() if _may_hold_tests(path)}
     bodies = {test.body: test for tests in after.values() for test in tests.values()}

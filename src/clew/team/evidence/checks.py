@@ -336,7 +336,7 @@ def _skipped(subject: CheckSubject, receipts: Sequence[CheckReceipt], missing: S
     if kind == "lint" and not found.has_linters:
         return "the project has no linter, formatter or type checker"
     if kind == "lint" and not receipts and not missing:
-        return "no linter of the project is for the changed files"
+        return "no linter of the project checks the changed files"
     if kind == "test" and not found.has_tests:
         return "the project has no tests"
     if kind == "test" and not receipts and not missing:

@@ -1,4 +1,4 @@
-"""Test results from the reports of test runners: how many tests ran, and which failed and why."""
+"""Test results from the reports of test runners: the number of tests, and the failed ones with their messages."""
 
 from __future__ import annotations
 

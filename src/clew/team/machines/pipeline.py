@@ -47,7 +47,7 @@ from clew.team.messages.payloads import (
 from clew.team.planning.plan import PlanNode
 
 Gate = Callable[[TaskPipeline, PlanNode], tuple[str, ...]]
-"""The reasons why the work of a pipeline may not count as done; none if it may."""
+"""The reasons why the work of a pipeline does not count as done; none if it does."""
 NOT_PASSED = "The Inspector does not let it pass."
 _T, _S = MessageType, PipelineStatus
 
@@ -315,7 +315,9 @@ def _time_limit(pipeline: TaskPipeline, node: PlanNode) -> Effects:
 def _on_timer(pipeline: TaskPipeline, key: str, message: TeamMessage) -> Moved:
     if key != f"{pipeline.id}/timeout":
         return pipeline, ()
-    if pipeline.stage in FOR_USER:  # the time of the user does not count: the limit starts again after the answer
+    if (
+        pipeline.stage in FOR_USER
+    ):  # the time that the user takes is not counted: the limit starts again after the answer
         return msgspec.structs.replace(pipeline, is_time_up=True), ()
     return fail(pipeline, "it took longer than its time limit", message, retryable=True)
 

@@ -113,8 +113,7 @@ def _after_lint(state: TeamState, output: dict[str, Any], message: TeamMessage) 
 
 
 def take_findings(state: TeamState, message: TeamMessage) -> Moved:
-    """Record the Inspector's report on the whole session. The verdict takes effect when the run of the Inspector
-    ends."""
+    """Record the Inspector's report on the whole session. The verdict is applied when the run of the Inspector ends."""
     if state.stage is not TeamStage.JUDGE:
         return state, ()
     return msgspec.structs.replace(state, findings=msgspec.convert(message.payload, Findings)), ()

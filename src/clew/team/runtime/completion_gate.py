@@ -17,7 +17,7 @@ _EVER = datetime.min.replace(tzinfo=UTC)
 
 
 def completion_gate(pipeline: TaskPipeline, node: PlanNode) -> tuple[str, ...]:
-    """The reasons why the work of a pipeline may not count as done; none if it may. The state of a pipeline contains
+    """The reasons why the work of a pipeline does not count as done; none if it does. The state of a pipeline contains
     only receipts of checks that the team itself requested."""
     try:
         return judge(pipeline, node).reasons

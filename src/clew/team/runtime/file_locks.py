@@ -29,7 +29,7 @@ from clew.trail.store import Trail
 
 LOCK = "team.lock.v1"
 EVERYTHING = ""
-"""The path that stands for all files."""
+"""The path that means all files."""
 HEAD = ".git"
 """The path that a merge locks in addition to its files, because it moves the branch of the checkout."""
 LEASE = timedelta(minutes=15)
@@ -141,7 +141,7 @@ class FileLocks:
             await self._trail.log.wait(head, min(left, LOOK_EVERY), selector=Selector(schema_name=LOCK))
 
     async def _before(self, id: str) -> list[FileLock]:
-        """The live locks before a lock. Raises Busy if the lock itself has been removed meanwhile."""
+        """The live locks before a lock. Raises Busy if the lock itself has been removed."""
         found = await self._live()
         ids = [record.id for record, _ in found]
         if id not in ids:

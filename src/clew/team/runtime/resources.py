@@ -1,5 +1,4 @@
-"""The resources that all sessions share, as doors show them: the worker pool, its queues, and the locks on
-files."""
+"""The state of the resources that all sessions share: the worker pool, its queues, and the locks on files."""
 
 from __future__ import annotations
 

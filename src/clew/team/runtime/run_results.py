@@ -1,9 +1,9 @@
 """Bridges from the runtime of agents to the team: the end of a run becomes RUN_ENDED, the response of a tool becomes
 CALL_RESULT. Each run and each call ends only once, even if its end is seen several times.
 
-`complete` adds these messages to the step that writes the answer or the response, in the same transaction, and to the
-step that prompts an agent that cannot run. The handlers create the messages for answers and responses that were written
-in another way.
+`complete` adds these messages to the step that writes the answer or the response, in the same transaction. If an agent
+cannot run, it adds them to the step that prompts it. The handlers create the messages for answers and responses that
+were written in another way.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class RunResultForwarder:
         session = session_of(tuple(draft.tags))
         if session and draft.schema_name == self._flow.response and _ADDRESS in draft.tags:
             id = draft.id or self._clock.new_id()
-            tags = tuple(tag for tag in draft.tags if tag != _ADDRESS)  # nobody needs to handle it any more
+            tags = tuple(tag for tag in draft.tags if tag != _ADDRESS)  # it needs no further handling
             told = msgspec.structs.replace(draft, id=id, tags=tags, context={**draft.context, "requestedBy": TEAM})
             return told, self._result(session, id, draft.context)
         if draft.schema_name == self._flow.answer and find_conversation(session) is not None:

@@ -18,7 +18,7 @@ SMALLEST = 50_000
 """The minimum tokens of a part. If parts would be smaller, all runs spend the rest directly, so that the limit is
 exceeded by at most one call."""
 MARGIN = 20_000
-"""A part with fewer tokens than this counts as used up, because a single call may need more."""
+"""A part with fewer tokens than this is treated as used up, because a single call may need more."""
 MAX_PARTS = 200
 """Parts that one run can have."""
 

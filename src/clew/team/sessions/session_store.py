@@ -1,6 +1,6 @@
 """The records of sessions on the trail: read, write and list them, and the session that a user works in.
 
-A conversation has no session record, and counts as active, until a user names it or changes its state.
+Until a user names a conversation or changes its state, it has no session record and is active.
 """
 
 from __future__ import annotations

@@ -80,18 +80,18 @@ def _merge(trees: SessionTrees, clock: Clock, ff_only: bool) -> CheckoutMerge:
     try:
         git.run(["read-tree", "-m", "-u", _stage_states(git, trees.place / "checkout", head, states), new])
     except GitFailed:
-        hint = "Commit or stash your changes; no other program may use git meanwhile"
+        hint = "Commit or stash your changes, and let no other program use git during the merge"
         raise InvalidInput("checkout", "git could not write the merged files", hint=hint) from None
     if not repository.move_ref("HEAD", new, head):
-        raise InvalidInput("checkout", "was moved to another commit meanwhile", hint="Run the merge again")
+        raise InvalidInput("checkout", "was moved to another commit during the merge", hint="Run the merge again")
     return CheckoutMerge(outcome="fast_forward" if is_forward else "merged", head=new, files=files)
 
 
 @dataclass(frozen=True, slots=True)
 class _FileStates:
     """The states of the files that a merge affects. `dirty` files have a content that no version of the merge has.
-    `staged` are index entries for files that differ from HEAD: files that already have the merged content, as after a
-    crash, and files that have the content that the session took along. The latter are also in `taken`."""
+    `staged` are index entries for files that differ from HEAD. They already have the merged content, as after a crash,
+    or the uncommitted content with which the session started. The latter are also in `taken`."""
 
     dirty: tuple[str, ...]
     staged: tuple[bytes, ...]

@@ -1,5 +1,5 @@
-"""Merges without a work tree: `git merge-tree` writes the merged tree, and a branch is moved only if it has not changed
-meanwhile. A conflict changes nothing: both versions stay on their branches and are reported."""
+"""Merges without a work tree: `git merge-tree` writes the merged tree, and a branch is moved only if nobody else has
+changed it. A conflict changes nothing: both versions stay on their branches and are reported."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def merge_pipeline(trees: SessionTrees, pipeline: str, clock: Clock) -> Pipeline
                     return PipelineMerge(merged=False, head=head, conflicts=merged.conflicts)
                 new = _join(trees, tree.git, merged.tree, head, theirs, pipeline, clock)
                 if not trees.repository.move_ref(trees.branch, new, head):
-                    continue  # somebody else moved the branch meanwhile
+                    continue  # somebody else has moved the branch
             trees.write_session_tree()
             return PipelineMerge(merged=True, head=trees.head, tree=tree.git.tree_of(trees.head))
     raise InvalidInput("branch", f"{short(trees.branch)} keeps changing", hint="Try again")

@@ -83,8 +83,8 @@ class TeamFolder:
 
 def require_team(context: ToolContext) -> None:
     """Raise ToolFailure unless the tools runner makes the call on behalf of the team. The runner sets the requester as
-    the principal's agent, and removes its right to steer. A person who uses the name of the team still has that right,
-    and no door passes a key."""
+    the principal's agent, and removes its right to steer. A person who uses the name of the team keeps that right, and
+    no interface passes a key."""
     if context.by.agent_id != TEAM or context.by.steers or not context.key:
         raise ToolFailure("permission", "only the team may call its tools", hint="Start it with `clew code`")
 

@@ -29,7 +29,7 @@ def clean_text(raw: bytes) -> str:
 
 
 class Mask:
-    """Masks secret values, also in base 64, hexadecimal and URL encoding."""
+    """Masks secret values, including their base 64, hexadecimal and URL encodings."""
 
     def __init__(self, secrets: Iterable[str]) -> None:
         values = {spelled for secret in secrets if len(secret) >= SHORTEST_SECRET for spelled in _spellings(secret)}

@@ -71,7 +71,7 @@ async def execute(
 ) -> ProgramResult:
     """Start the command and wait for its end. No process is left when this returns or is cancelled.
 
-    `running` has its process id meanwhile. `writes` are the writable folders.
+    `running` has its process id while it runs. `writes` are the writable folders.
     """
     started = time.perf_counter()
     disk = DiskWatch((*writes, *launch.own), confinement.disk_mb * 1024 * 1024)

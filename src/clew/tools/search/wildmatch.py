@@ -63,8 +63,8 @@ def _tokens(glob: str) -> list[str] | None:
 
 
 def _star(glob: str, at: int, *, is_first: bool) -> tuple[str, int]:
-    """Read one or more stars. `**` matches slashes after a slash, and before a slash or the end. Git also accepts it as
-    the first special character, whatever stands before it."""
+    """Read one or more stars. `**` matches slashes after a slash, and before a slash or the end. Git also accepts it
+    after any literal text, as the first special character."""
     end = at
     while glob[end : end + 1] == "*":
         end += 1

@@ -86,8 +86,8 @@ def cheapest(starts: Sequence[str], *, max_cost: float, limit: int) -> Search[Ho
     """The cheapest way from any start to each id within `max_cost` (Dijkstra), starts included at cost 0.
 
     The order is by cost, then hops, then id; `limit` keeps the first. If several paths have equal cost, the one with
-    fewer hops wins, then the one with the smaller id before the last. Each batch has the id that is needed next and the
-    ids that were found since the previous batch.
+    fewer hops wins. If these are equal too, the one with the smaller second-to-last id wins. Each batch has the id that
+    is needed next and the ids that were found since the previous batch.
     """
     ways = dict.fromkeys(starts, _START)
     queue = sorted((0.0, 0, start) for start in ways)

@@ -38,7 +38,7 @@ TtlKind = Literal["never", "datetime", "usage", "hybrid"]
 
 
 class Ttl(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """When a breadcrumb ends: never, at a time, after a number of consumer reads, or whichever comes first."""
+    """The end of a breadcrumb: never, at a time, after a number of consumer reads, or at the earlier of the two."""
 
     kind: TtlKind = "never"
     expires_at: datetime | None = None

@@ -50,8 +50,8 @@ def to_stored(
 
 
 def with_real_start(consumer: Consumer, present: Consumer | None, cursor: int) -> Consumer:
-    """The consumer as it is stored. A new one that names its start gets the event after which it really begins, which
-    is `cursor`. One that is registered again keeps its start, also if it named none."""
+    """The consumer as it is stored. If a new consumer names its start, the stored start is `cursor`, the event after
+    which it really begins. A consumer that is registered again keeps its start, even if it named none."""
     if present is not None:
         return msgspec.structs.replace(consumer, after=present.after)
     return consumer if consumer.after is None else msgspec.structs.replace(consumer, after=cursor)

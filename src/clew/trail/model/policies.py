@@ -19,8 +19,8 @@ MAX_READS = 1_000_000_000
 
 
 class TtlPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How long breadcrumbs of a schema and/or with all of some tags live: `seconds` from their creation,
-    `max_reads` consumer reads, or whichever ends first when both are given."""
+    """The lifetime of breadcrumbs of a schema, with all of some tags, or both: `seconds` from their creation or
+    `max_reads` consumer reads. If both are given, the earlier end applies."""
 
     schema_name: str | None = None
     all_tags: tuple[str, ...] = ()

@@ -50,8 +50,8 @@ class SchemaGraph:
     """A schema as a graph in which references are edges, to count the cost of a check.
 
     `total` is an upper bound for the number of parts that apply to one value. A part counts once for each path that
-    leads to it. If a part refers back to itself, the engine caches its result for a value, so the reference counts as
-    one.
+    leads to it. If a part refers back to itself, the engine caches its result for a value, so the reference is counted
+    once.
     """
 
     def __init__(self, schema: dict[str, Any], field: str) -> None:

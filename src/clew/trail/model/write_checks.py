@@ -131,6 +131,6 @@ class WriteChecks:
 
 
 def fresh_copy(prepared: Prepared, written: Breadcrumb) -> Breadcrumb:
-    """A fresh copy of a record that was just written, so that a reader that changes its copy does not affect others."""
+    """A fresh copy of a record that was just written, so that one reader's changes do not affect the others."""
     own = as_breadcrumb(prepared, owner_id=written.owner_id, agent_id=written.created_by, now=written.created_at)
     return msgspec.structs.replace(own, context=_decode(prepared.context))

@@ -1,1 +1,1 @@
-"""Moves a whole trail from one place to another, whatever its backends are."""
+"""Moves a whole trail from one place to another, between any backends."""

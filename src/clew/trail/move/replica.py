@@ -19,7 +19,7 @@ Access = Literal["locked", "snapshot", "target", "look"]
 
 IDENTITY = "SELECT value FROM meta WHERE key IN ('identity', 'trail') ORDER BY key LIMIT 1"
 FOREIGN = "foreign"
-"""The key of `meta` that a trail has whose mover had not made it: see `Upkeep.is_foreign`."""
+"""The key of `meta` that marks a trail which its mover had not made: see `Upkeep.is_foreign`."""
 PROGRESS = "move"
 """The key of `meta` that holds the progress of a move which is not finished."""
 
@@ -79,7 +79,7 @@ class Replica(Protocol):
         ...
 
     def adopt(self) -> None:
-        """Remove the mark of a foreign trail: its user made it after all."""
+        """Remove the mark of a foreign trail, because its user made it."""
         ...
 
     def finish(self, *, foreign: bool) -> None:

@@ -1,4 +1,4 @@
-"""The tables of a trail as they are moved: the same names, columns and values whichever backend holds them.
+"""The tables of a trail for a move: the same names, columns and values for every backend.
 
 Only primary data is listed here. A backend rebuilds the data that it derives from these tables, such as the index of
 words, and lists it in `DERIVED` of its replica. A test compares both lists with the real schemas.

@@ -20,8 +20,8 @@ READ = (
 
 
 class PostgresDefinitions:
-    """The definitions of each owner, with a cache. They are read again when an event reports a change, also of another
-    process."""
+    """The definitions of each owner, with a cache. They are read again when an event reports a change, by this or
+    another process."""
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine

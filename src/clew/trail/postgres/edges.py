@@ -190,7 +190,7 @@ class PostgresEdges:
         direction: Direction,
         by: Principal,
     ) -> list[tuple[Direction, Edge]]:
-        """The edges at these breadcrumbs whose ends are both live and visible, each with the direction in which it is
+        """The edges of these breadcrumbs with two live and visible ends, each with the direction in which it is
         followed. An edge that is followed in both directions appears twice."""
         found: list[tuple[Direction, Edge]] = []
         for towards, types in read_ways(wanted, direction):
@@ -223,7 +223,7 @@ def _reaches(writing: WriteTransaction, type: str, start: int, goal: int) -> boo
     breadcrumb between them."""
     with writing.acting_for(None):
         found = writing.value(
-            # OFFSET keeps it a look into the index for each row: a join would read all edges once a level
+            # OFFSET forces an index lookup for each row: a join would read all edges at every level
             "WITH RECURSIVE reached (rid) AS (SELECT %(start)s::bigint UNION SELECT n.target FROM reached r,"
             " LATERAL (SELECT e.target FROM edges e WHERE e.source = r.rid AND e.type = %(type)s OFFSET 0) n)"
             " SELECT 1 FROM reached WHERE rid = %(goal)s LIMIT 1",

@@ -150,7 +150,7 @@ class PostgresEngine:
                 is_committing = True
                 connection.execute("COMMIT")
         except psycopg.Error as error:
-            if is_committing and is_away(error):  # it may have happened: to run it again could do it twice
+            if is_committing and is_away(error):  # the commit may have succeeded: running it again could do it twice
                 raise self.server.failure(error) from error
             raise
         return value, writing.changed

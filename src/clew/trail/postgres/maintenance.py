@@ -130,7 +130,7 @@ def _purge_idle(writing: WriteTransaction, idle_after: timedelta) -> tuple[int, 
 
 
 def _begin_anew(writing: WriteTransaction) -> None:
-    # A claim under way would move its cursor back afterwards: wait for those, and keep out new ones.
+    # A running claim would move its cursor back afterwards: wait for running claims, and block new ones.
     lock = LOCK.format(mode="") % {"owner": "owner_id", "name": "name"}
     writing.rows(f"SELECT {lock} FROM (SELECT owner_id, name FROM consumers ORDER BY 1, 2 OFFSET 0) c")
     head = write.log_end(writing).head
@@ -166,7 +166,7 @@ def _check(reading: ReadTransaction) -> list[str]:
 
 
 def _bad_terms(reading: ReadTransaction) -> list[int]:
-    """Row ids whose packed terms are damaged, or whose tags are not all there."""
+    """Row ids of records with damaged terms or missing tags."""
     bad = {rid for rid, terms in reading.rows("SELECT rid, terms FROM terms") if not are_whole(terms)}
     lacking = reading.rows(
         "SELECT b.rid FROM breadcrumbs b LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g"

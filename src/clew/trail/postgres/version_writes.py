@@ -158,7 +158,7 @@ def replace(
     """Keep the present version in the history and write the next one."""
     rid, id, old_audience, version, *_ = row
     audience, _ = audiences.ensure(writing, by.owner_id, prepared.scopes)
-    # whoever may change a record may give it scopes that it lacks itself
+    # a caller who may change a record may give it scopes that the caller lacks
     writing.act_for(msgspec.structs.replace(by, scopes=by.scopes.union(prepared.scopes)))
     writing.send(
         "INSERT INTO versions SELECT rid, version, schema_name, title, context, tags, llm_hints, entities,"

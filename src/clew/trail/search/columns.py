@@ -70,7 +70,7 @@ class Columns:
     # -- filling ------------------------------------------------------------------------------------------
 
     def reserve(self, records: int, words: int) -> None:
-        """Reserve room for this many records and words of terms, to avoid repeated resizing."""
+        """Reserve memory for this many records and this many 32-bit words of terms, to avoid repeated resizing."""
         self._reserve(records + records // 16 + 1_024)
         self._vector_room = records + records // 16
         self._reserve_heap(self.heap_size + words + words // 16)
@@ -252,7 +252,8 @@ class Columns:
 
 
 def estimate_bytes(records: int, words: int, dimension: int) -> int:
-    """About the memory of so many records with vectors of this dimension, whose terms have so many 32-bit words."""
+    """Estimate the memory of `records` records with vectors of this dimension and with this many 32-bit words of
+    terms."""
     return records * (RECORD_BYTES + 4 * dimension + dimension // 8) + words * WORD_BYTES
 
 

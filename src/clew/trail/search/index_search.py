@@ -18,8 +18,8 @@ MORE = 4
 
 
 class FoundRecords(NamedTuple):
-    """Records by row id, each with the number of characters of its context; and the row ids of those that nobody can
-    read any more."""
+    """Records by row id, each with the number of characters of its context; and the row ids of records that are
+    gone."""
 
     records: dict[int, tuple[Breadcrumb, int]]
     spent: Sequence[int]

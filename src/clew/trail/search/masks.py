@@ -30,7 +30,7 @@ class MaskSource(Protocol):
 
     @property
     def viewer(self) -> Hashable:
-        """Tells callers apart that do not see the same records."""
+        """Distinguishes callers that do not see the same records."""
         ...
 
     def select(self, selector: Selector, among: Sequence[int] | None) -> Sequence[Ints]:

@@ -217,7 +217,7 @@ def fuse(lexical: Floats, titles: Floats, cosine: Floats) -> Floats:
 
 def relevance(lexical: float, cosine: float, whole: float) -> float:
     """How close one record is to the question, comparable between questions: twice its cosine, and its lexical score
-    as a share of what the question says. docs/decisions/0008 shows what it tells apart."""
+    as a share of what the question says. docs/decisions/0008 shows what it can distinguish."""
     return 2 * cosine + (lexical / whole if whole > 0 else 0.0)
 
 

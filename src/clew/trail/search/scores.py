@@ -109,7 +109,7 @@ class Scores:
 
 
 class FoundHits:
-    """The hits of one answer while they are read, and candidates that may not be read any more."""
+    """The hits of one answer while they are read, and candidates that are gone or hidden by now."""
 
     def __init__(self, limit: int) -> None:
         self.hits: list[Hit] = []

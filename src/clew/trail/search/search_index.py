@@ -101,7 +101,7 @@ class Index:
 
     @property
     def lacks_records(self) -> bool:
-        """Whether records that were changed up to the event `seq` are not read yet."""
+        """Whether changes up to the event `seq` have not been read yet."""
         return bool(self._unread)
 
     # -- keeping up ---------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Index:
     # -- postings -----------------------------------------------------------------------------------------
 
     def _find_postings(self, source: IndexSource) -> TermPostings | None:
-        """The postings on disk, None if there are none yet: a search over few records does without."""
+        """The postings on disk, None if there are none yet. A search over few records does not need them."""
         is_there = self._folder is not None and os.path.lexists(self._folder)
         return self._open_postings(source) if is_there else None
 

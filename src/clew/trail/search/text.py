@@ -103,8 +103,8 @@ def rare_term_ids(words: Sequence[str], salt: int) -> list[int]:
 
 @lru_cache(1 << 10)
 def owner_salt(owner_id: str, secret: str) -> int:
-    """The salt of the term ids of an owner. Without the trail's secret, it is impossible to tell which ids of different
-    owners are the same term."""
+    """The salt of the term ids of an owner. Without the trail's secret, nobody can find out which ids of different
+    owners belong to the same term."""
     return int.from_bytes(hashlib.blake2b(owner_id.encode(), digest_size=4, key=secret.encode()[:64]).digest())
 
 

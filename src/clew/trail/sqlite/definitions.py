@@ -15,8 +15,8 @@ NEWEST = "SELECT max(seq) FROM events WHERE schema_name IN ('schema.def.v1', 'tt
 
 
 class SqliteDefinitions:
-    """The definitions of each owner, with a cache. They are read again when an event reports a change, also of another
-    process."""
+    """The definitions of each owner, with a cache. They are read again when an event reports a change, by this or
+    another process."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -54,7 +54,7 @@ def _read_definitions(connection: Sql, owner_id: str, now: int) -> Definitions:
     rows = connection.execute(
         "SELECT b.schema_name, b.context, b.expires_at FROM breadcrumbs b JOIN audiences a ON a.id = b.audience"
         f" WHERE a.owner_id = :owner AND a.scopes = '[]' AND b.schema_name IN ('{SCHEMA}', '{POLICY}') AND {ALIVE}"
-        " ORDER BY +b.rid",  # not by the index of rows: it would read all of them
+        " ORDER BY +b.rid",  # without the index on row ids, which would read all rows
         {"owner": owner_id, "now": now},
     ).fetchall()
     return build_definitions(rows, as_of)

@@ -193,13 +193,13 @@ class SqliteEdges:
         visible: Sequence[int],
         now: int,
     ) -> list[tuple[Direction, Edge]]:
-        """The edges at these breadcrumbs whose ends are both live and visible, each with the direction in which it is
+        """The edges of these breadcrumbs with two live and visible ends, each with the direction in which it is
         followed. An edge that is followed in both directions appears twice."""
         found: list[tuple[Direction, Edge]] = []
         for towards, types in read_ways(wanted, direction):
             near, far = ("source", "target") if towards == "outgoing" else ("target", "source")
             source, target = ("n.id", "b.id") if towards == "outgoing" else ("b.id", "n.id")
-            # CROSS JOIN keeps this order: without it all that the caller may see would be gone through
+            # CROSS JOIN fixes the join order: without it SQLite reads all records that the caller may see
             rows = connection.execute(
                 f"SELECT {source}, {target}, e.type, e.weight, e.metadata, e.created_at FROM breadcrumbs n"
                 f" CROSS JOIN edges e ON e.{near} = n.rid CROSS JOIN breadcrumbs b ON b.rid = e.{far}"
@@ -230,7 +230,7 @@ def _rids(execute: Any, ids: set[str], visible: Sequence[int], now: int) -> dict
     """Row ids of live breadcrumbs that may be seen. Raises NotFound for the first that may not."""
     rows = execute(
         f"SELECT b.id, b.rid FROM breadcrumbs b WHERE b.id IN (SELECT value FROM json_each(:ids))"
-        f" AND +b.audience IN {in_list(visible)} AND {ALIVE}",  # by id: all of an audience would be many
+        f" AND +b.audience IN {in_list(visible)} AND {ALIVE}",  # by id, because an audience may have many records
         {"ids": _pack(sorted(ids)), "now": now},
     ).fetchall()
     found = dict(rows)

@@ -156,7 +156,7 @@ def _begin_anew(writing: Writing) -> None:
 
 
 def _bad_terms(connection: Sql) -> list[int]:
-    """Row ids whose packed terms are damaged, or whose tags are not all there."""
+    """Row ids of records with damaged terms or missing tags."""
     bad = [rid for rid, terms in connection.execute("SELECT rid, terms FROM terms") if not are_whole(terms)]
     lacking = connection.execute(
         "SELECT b.rid FROM breadcrumbs b LEFT JOIN (SELECT rid, count(*) AS number FROM tags GROUP BY rid) g"

@@ -17,7 +17,7 @@ from clew.trail.move.tables import META_KEYS, TABLES, MovedTable, OwnedRow, Row,
 from clew.trail.sqlite.file import check_file, free_companions, migrate
 
 DERIVED: dict[str, tuple[str, ...]] = {"terms": ()}
-"""Tables that are not moved, and columns that are not moved of tables that are. This backend derives them from the
+"""Tables and columns that are not moved, because they are derived from others. This backend derives them from the
 others."""
 PATIENCE_MILLISECONDS = 2_000
 

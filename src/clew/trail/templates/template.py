@@ -25,9 +25,9 @@ __all__ = ["MAX_PATH", "MAX_TEMPLATE", "RenderBudget", "find_value", "parse", "r
 def render(template: str, data: Mapping[str, Any], budget: RenderBudget | None = None) -> str:
     """Render a template. Missing values are rendered as empty text.
 
-    `{{a.b.0}}`, `{{#if}} {{else if}} {{else}} {{/if}}`, `{{#unless}}`, `{{#each}}` with this, @index, @key,
-    @first and @last, `{{#with}}`, `../`, `@root`, comments, and the helpers of HELPERS. Empty values (false,
-    null, 0, "", [], {}) are not true. Raises TemplateError when malformed or over the budget.
+    `{{a.b.0}}`, `{{#if}} {{else if}} {{else}} {{/if}}`, `{{#unless}}`, `{{#each}}` with this, @index, @key, @first and
+    @last, `{{#with}}`, `../`, `@root`, comments, and the helpers of HELPERS. Empty values (false, null, 0, "", [], {})
+    are false in conditions. Raises TemplateError when malformed or over the budget.
     """
     budget = budget or RenderBudget()
     out: list[str] = []

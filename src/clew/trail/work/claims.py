@@ -46,7 +46,7 @@ class GiveBack(msgspec.Struct, frozen=True, kw_only=True):
 
 
 Work = Callable[[Claim], Awaitable[Sequence[Draft] | GiveBack]]
-"""Turns a claim into outputs. An exception counts as a failure that may be retried."""
+"""Turns a claim into outputs. An exception is treated as a failure that may be retried."""
 
 Refused = Callable[[Claim, ClewError], Sequence[Draft]]
 """The record that replaces outputs which cannot be written, for work that must not be repeated."""

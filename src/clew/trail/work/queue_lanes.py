@@ -52,7 +52,7 @@ class Attempt(NamedTuple):
 
 def next_attempt(row: Due, policy: RetryPolicy, now: int) -> Attempt:
     """The next attempt at a row. The row is given up if too many workers died with it or its deadline has passed. If
-    the row is still claimed, its worker has died, and that attempt counts as a death instead."""
+    the row is still claimed, its worker has died, and that attempt is counted as a death instead."""
     has_died = row.state == CLAIMED
     first_at = row.first_at or now
     deaths, number = row.deaths + has_died, row.attempts + (not has_died)

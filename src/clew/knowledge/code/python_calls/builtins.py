@@ -55,7 +55,7 @@ def _call_each(
 
 
 def _return_sequence(calls: CallRules, record: CallRecord, field: int) -> None:
-    """Return a sequence with the values of a variable, once it has any."""
+    """Return a sequence with the values of a variable, as soon as the variable has a value."""
     made = calls.heap.container((record.site, "sequence"))
     calls.heap.copy(field, calls.heap.field(made, None))
     calls.heap.watch(field, _put, calls, record.result, made)

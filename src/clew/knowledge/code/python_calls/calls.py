@@ -53,8 +53,8 @@ class Attributes:
         return reads[attr]
 
     def lookup(self, of_class: int, attr: str, after: int = NOTHING) -> int:
-        """The value that a class, or the first of its bases with this name, defines; with `after`, among the classes
-        after another one in the order."""
+        """The value of a name in a class, or in the first base that defines it. With `after`, only classes after that
+        one in the resolution order are searched."""
         lookups, key = self._heap.class_of(of_class).lookups, (attr, after)
         if key not in lookups:
             lookups[key] = self._heap.node()
@@ -161,7 +161,7 @@ class CallRules:
         self._last_implied = NOTHING
 
     def implied(self, of: CallRecord, *, args: tuple[int, ...] = (), result: int = NOTHING) -> CallRecord:
-        """A call that another one implies, by the same caller."""
+        """A call that the language makes because of another call, by the same caller."""
         self._last_implied -= 1
         return CallRecord(self._last_implied, of.module, of.caller, of.line, "", args, result)
 

@@ -115,7 +115,8 @@ class Expressions(SummaryBuilder):
         return self._fill(fields, is_wanted=is_wanted, is_mapping=True)
 
     def _fill(self, fields: Sequence[tuple[Key, int]], *, is_wanted: bool = True, is_mapping: bool = False) -> int:
-        """A new container. One of mere data is NOTHING; an empty one may be filled later."""
+        """A new container. A container of plain data is NOTHING. An empty container gets a variable, because it may be
+        filled later."""
         is_data = bool(fields) and all(found == NOTHING for _, found in fields)
         return NOTHING if is_data or not is_wanted else self.made(fields, is_mapping=is_mapping)
 

@@ -112,7 +112,7 @@ _NONE = frozenset[int]()
 
 
 def _ignore(node: int, values: frozenset[int]) -> None:
-    """The `settle` of a heap that is not used any more."""
+    """The `settle` of a heap that has been closed."""
 
 
 class Heap:
@@ -130,7 +130,7 @@ class Heap:
         self._alone: list[frozenset[int]] = []
         """A set for each value. Most variables hold one value, so sharing these saves most of the memory."""
         self._pending: dict[int, frozenset[int]] = {}
-        self._queue: deque[int] = deque()  # first in, first out: new values of a variable gather while it waits
+        self._queue: deque[int] = deque()  # first in, first out, so that new values of a variable are handled together
         self._copies: defaultdict[int, list[int]] = defaultdict(list)
         self._watchers: defaultdict[int, list[Watcher]] = defaultdict(list)
         self._last = NOTHING
@@ -189,7 +189,7 @@ class Heap:
             self.put(node, value)
 
     def add(self, node: int, values: frozenset[int]) -> None:
-        """Add values to a variable; one that becomes overfull accepts no more."""
+        """Add values to a variable. A variable over the limit accepts no further values."""
         if node == NOTHING or node in self.overfull:
             return
         held = self.held.get(node)
@@ -260,7 +260,7 @@ class Heap:
         for table in (self.held, self._pending, self._copies, self._watchers):
             table.clear()
         self.values.clear()
-        self._settle = _ignore  # its owner, which holds this heap: a cycle
+        self._settle = _ignore  # a reference cycle: the owner of `settle` holds this heap
 
     def is_container(self, number: int) -> bool:
         return isinstance(self.values[number], ContainerValue)

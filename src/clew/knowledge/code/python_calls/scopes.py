@@ -31,7 +31,7 @@ MODELLED = frozenset(name for name in MODELS if "." not in name)
 """Built-in functions with a model."""
 UNMODELLED = frozenset(dir(builtins)) - MODELLED
 MAX_VARIABLES = 1 << 20
-"""Variables of one file; a file with more counts as unreadable."""
+"""The limit for variables of one file; a file with more is treated as unreadable."""
 
 Fields = Iterable[tuple[Key, int]]
 

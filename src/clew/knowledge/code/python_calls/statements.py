@@ -47,7 +47,7 @@ def summarize(content: bytes) -> FlowSummary:
 
 
 def _parse(content: bytes) -> ast.Module:
-    """The syntax tree of a file, also of one with newer syntax than that of the running interpreter."""
+    """The syntax tree of a file, even if its syntax is newer than the running interpreter."""
     try:
         return parse_python(content)
     except SyntaxError as error:

@@ -1,5 +1,5 @@
-"""Words of contents that were stored without them: following values takes a core for as long as making words does, so
-a command that answers nothing meanwhile does both at once."""
+"""Adds the words of contents that were stored without words. Value tracking and word extraction take about the same
+time, each on one core. A command that does not answer questions, such as `clew index`, runs both in parallel."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from clew.trail.model.readable import find_words
 from clew.trail.search.text import split_word
 
 FORMAT = 4
-"""Changes with the packed form: contents packed in another format are packed again."""
+"""The version of the packed form. Contents in another version are packed again."""
 MAX_PASSAGES = 4_000
 """Symbols beyond this number belong to the passage around them."""
 MAX_ROWS = 30_000
@@ -57,9 +57,9 @@ _UNDERLINE = lazy_pattern(r" {0,3}(=+|-{2,})[ \t]*$")
 
 
 class Packed(msgspec.Struct, array_like=True, frozen=True):
-    """The passages of a content. `terms`, `rows` and `counts` run side by side: a 32-bit term, the 16-bit number of its
-    passage, a byte for its count in each field. `lengths` has 32 bits a passage. `owners` are enclosing names: classes
-    of a method, headings above a section. `kinds` are indexes into KINDS."""
+    """The passages of a content. `terms`, `rows` and `counts` are parallel arrays: a 32-bit term, the 16-bit number of
+    its passage, and one byte for its count in each field. `lengths` has 32 bits a passage. `owners` are enclosing
+    names: classes of a method, headings above a section. `kinds` are indexes into KINDS."""
 
     names: list[str]
     owners: list[str]
@@ -250,7 +250,7 @@ def split_comments(text: str, language: str) -> tuple[str, str]:
 
 
 def _embedded(passage: Passage, body: str) -> str:
-    """The text whose vector stands for a passage: names in their words, then the beginning of the body."""
+    """The text that is embedded for a passage: its names, split into words, then the beginning of its body."""
     name = _spell(f"{passage.owner} {passage.defined}")
     if passage.kind in ("section", "text"):
         return f"{name}. {body[:MAX_EMBEDDED]}"
@@ -258,7 +258,7 @@ def _embedded(passage: Passage, body: str) -> str:
 
 
 def _spell(text: str) -> str:
-    """The words of a text, identifiers in their parts."""
+    """The words of a text, with identifiers split into their parts."""
     return " ".join(filter(None, map(_spelled.__getitem__, find_words(text))))
 
 

@@ -1,5 +1,5 @@
-"""The passages of many files as arrays in memory: a segment is built once and never changed, a view joins the large
-segment with a small one of changed files."""
+"""The passages of many files as arrays in memory. A segment is built once and never changed. A view joins the large
+segment with a small one for changed files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Computed = TypeVar("Computed")
 
 SCALE_BYTES = 4
 _SCANS = 12
-"""Calls after which terms are sorted: one question has fewer."""
+"""After this many calls, terms are sorted. A single question makes fewer calls."""
 _BLOCK = 512
 """Vectors that are unpacked at a time. A block fits into the processor's cache."""
 _WORD = lazy_pattern(r"\w+")
@@ -209,7 +209,7 @@ class IndexView:
         self._cache: dict[object, Any] = {}
 
     def cached(self, key: object, compute: Callable[[], Computed]) -> Computed:
-        """A value that depends on nothing but this view and its key."""
+        """A cached value that depends only on this view and its key."""
         if key not in self._cache:
             self._cache[key] = compute()
         return cast("Computed", self._cache[key])
@@ -298,7 +298,8 @@ def folder_of(path: str) -> str:
 
 
 def stem_of(path: str) -> str:
-    """The name of a file without its ending, with its folder's name if the file stands for the folder."""
+    """The name of a file without its ending. For an index file such as `__init__`, it includes the name of the
+    folder."""
     folder, _, name = path.rpartition("/")
     stem = name.rpartition(".")[0] or name
     return f"{folder.rpartition('/')[2]} {stem}" if stem in _PACKAGE else stem

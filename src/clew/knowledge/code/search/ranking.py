@@ -25,7 +25,7 @@ from clew.lazy_pattern import lazy_pattern
 from clew.trail.search.unique import unique
 
 FILE_FIELDS = np.array([5.0, 0.5, 1.0], np.float32)
-"""Weights of a term's counts for files: in names, in comments and strings, in code."""
+"""The weights of term counts in a file: in names, in comments and strings, in code."""
 PASSAGE_FIELDS = np.array([4.0, 1.0, 2.0], np.float32)
 SYMBOL_FIELDS = np.array([5.0, 2.0, 1.0], np.float32)
 """The weights for passages, and for a search of symbols alone, in which descriptions answer the text."""
@@ -46,7 +46,7 @@ NAMED = 10.0
 PASSAGES_TOGETHER = 3
 """The number of passages whose scores add up to that of a file."""
 MAX_PASSAGES = 5_000
-"""Passages beyond the best ones add to no file."""
+"""Only this many of the best passages add to the scores of files."""
 SYMBOL_DENSE_SHARE, DENSE_SHARE = 0.5, 0.5
 """The weight of meaning: its share in a search of symbols, and relative to words in a search of passages."""
 MAX_TERMS = 256
@@ -239,7 +239,7 @@ def _score_paths(view: IndexView, terms: Terms, amounts: Floats, *, stems: bool)
 
 
 def _score_definitions(text: IssueText, view: IndexView) -> Totals:
-    """Files that define a name of the text; the fewer define it, the more it counts."""
+    """Files that define a name of the text. A name counts more if fewer files define it."""
     total = np.zeros(len(view.files))
     found = view.find_names(text.names)
     pairs = unique(found.which * len(total) + view.passage_file[found.rows])
@@ -294,7 +294,7 @@ def _shared_tail(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _sum_files(view: IndexView, found: Matches) -> tuple[Ints, Ints, Floats]:
-    """The matches of each term in one file added up. Rows are sorted, so those of a file stand together."""
+    """The matches of each term in one file added up. Rows are sorted, so the rows of a file are adjacent."""
     files = view.passage_file[found.rows]
     if not len(files):
         return found.which, files, np.zeros(0, np.float32)

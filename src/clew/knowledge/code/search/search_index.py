@@ -50,7 +50,7 @@ index is built again."""
 SOURCE_SHARES = {"all-minilm-l6-v2": 0.85}
 """Embedders that understand source code, and their share in a search of symbols."""
 FORMAT = 3
-"""Changes with the stored form of vectors: vectors in another format are made again."""
+"""The version of the stored form of vectors. Vectors in another version are made again."""
 MAX_WORDS = 5
 CORRECTED_FROM, SUBSTITUTED_FROM = 6, 8
 SHORTEST_PART, FREQUENT, MAX_CORRECTED = 4, 10, 30
@@ -60,7 +60,8 @@ MAX_CORRECTIONS = 10_000
 _QUALIFIER = lazy_pattern(r"\.|::|#")
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 VECTORS = "vectors"
-"""The mark that changes with every change of vectors, and when words were made later than the files were read."""
+"""The key of a number that increases with every change of vectors, and when words are added after their files were
+read."""
 _EMBEDDED = "embedded"
 """The embedder, and the state of files and vectors in which all contents have vectors. To look for others reads the
 table."""
@@ -83,7 +84,7 @@ class FileHit(NamedTuple):
 
 
 class PassageHit(NamedTuple):
-    """A passage that a question may be about. `cover` is the share of the question's words that it has, by weight."""
+    """A passage that a question may be about. `cover` is the weighted share of the question's words in it."""
 
     place: PassagePlace
     score: float
@@ -152,7 +153,7 @@ class SearchIndex:
         return [PassageHit(*each) for each in zip(view.places_of(rows[kept]), scores, covers, strict=True)]
 
     def without_lacking(self, hits: Sequence[PassageHit], words: Sequence[str]) -> list[PassageHit]:
-        """Some passages without those that lack any of some words. Classes stay: their methods are passages of their
+        """The passages that have all of some words. Classes stay: their methods are passages of their
         own."""
         view = self._fresh_view()
         terms = {known[-1] for word in words if (known := terms_of(word))}
@@ -207,9 +208,9 @@ class SearchIndex:
         return {word: each / mean for word, each in zip(words, lost, strict=True)}
 
     def correct(self, words: Sequence[str]) -> list[tuple[str, ...]]:
-        """Correct the spelling of each word by the words of the files. A word that occurs stays as it is. Another word
-        becomes the most frequent word that differs by one letter, or the two frequent words of which it consists.
-        Without such words it stays as it is."""
+        """Correct the spelling of each word by the words of the files. A word that occurs stays as it is. An unknown
+        word is replaced by the most frequent word that differs by one letter, or by two frequent words that form it
+        together. Without such words it stays as it is."""
         view, known = self._fresh_view(), self._corrected
         new = [word for word in words if word not in known]
         for word, number in _frequencies(view, new).items() if new else ():

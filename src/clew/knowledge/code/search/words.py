@@ -1,5 +1,5 @@
-"""Terms: of words in code, in which identifiers have parts and abbreviations stand for words, and of a text about code,
-such as an issue, whose names, paths and traces count most."""
+"""Terms of code and of texts about code. Identifiers in code are split into parts, and abbreviations are expanded. In a
+text about code, such as an issue, names, paths and tracebacks count most."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _SHORT_FORMS = """
     vals values, var variable, vars variables, vec vector, ver version, win window
 """
 SHORT_FORMS = dict(pair.split() for pair in _SHORT_FORMS.replace("\n", " ").split(","))
-"""Common abbreviations in names with their words: both are the same term."""
+"""Common abbreviations in names with their words; an abbreviation and its word are the same term."""
 MAX_CHARS = 20_000
 MAX_HEADING = 200
 ZONE_WEIGHTS = {"title": 3.0, "prose": 1.0, "ticked": 1.0, "code": 0.3, "message": 1.0, "dull": 0.1}
@@ -134,7 +134,7 @@ def _find_terms(word: str) -> tuple[int, ...]:
 
 
 def spelled_terms(word: str) -> Iterator[tuple[int, str]]:
-    """The terms of one word, each with the part of the word that it stands for."""
+    """The terms of one word, each with its part of the word."""
     parts = split_word(word[:MAX_WORD])
     kept = [part for part in parts if part not in STOP] if len(parts) > 1 else [word]
     return zip(terms_of(word), [*kept, word], strict=False)

@@ -104,7 +104,7 @@ class TestRecorder:
     def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[None]:
         if call.excinfo is not None and not is_skip(call.excinfo.value):
             self._failed.add((item.nodeid, call.when))
-        elif call.excinfo is None:  # also after a failure, where a plugin runs tests again
+        elif call.excinfo is None:  # even after a failure, because a plugin may run tests again
             self._failed.discard((item.nodeid, call.when))
         yield
 

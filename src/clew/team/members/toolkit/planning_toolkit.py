@@ -89,7 +89,7 @@ def _talk_tools(deps: MemberDeps) -> tuple[Tool, ...]:
 
     @tool(name="status_update", searchable=False, effects=READS)
     async def status_update(ctx: ToolContext) -> dict[str, Any]:
-        """Return the phase of the work and the state of each task, to tell the user."""
+        """Return the phase of the work and the state of each task, for an answer to the user."""
         state = await deps.state_of(get_conversation(ctx.by.session).session)
         tasks = {id: each.status.value for id, each in state.dag.nodes.items()} if state.dag is not None else {}
         return {"phase": state.phase.value, "tasks": tasks, "outcome": state.outcome.value, "tokens": state.tokens}

@@ -22,7 +22,7 @@ from clew.tools.sandbox.folders.folder_listing import TICK, FolderListing, Ident
 
 MAX_ENTRIES = 300_000
 _PACKAGES = "node_modules"
-"""A folder of which only the package folders are searched, because it may be larger than everything else."""
+"""A folder with installed packages. Only its package folders are searched, because it may be very large."""
 _PASSED_OVER = frozenset({"__pycache__"})
 """Folders that are skipped in libraries."""
 _OUTSIDE, _DEEP = -1, 2

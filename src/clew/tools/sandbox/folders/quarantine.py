@@ -1,4 +1,5 @@
-"""Renames files that a run created and that would make programs run on this machine, so that nothing uses them."""
+"""Renames dangerous files that a run created, such as git hooks: otherwise they would make programs run on this
+machine."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ ASIDE = ".kept-back"
 def set_aside(grants: Grants) -> tuple[str, ...]:
     """Rename guarded files that were created since the grants were resolved, and return a note for each. Blocks.
 
-    Files that the user changed meanwhile stay. In folders of libraries only repositories count, because their code runs
-    anyway.
+    Files that the user changed during the run stay. In folders of libraries only repositories count, because their code
+    runs anyway.
     """
     notes: list[str] = []
     for root in grants.write:

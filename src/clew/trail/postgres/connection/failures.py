@@ -12,7 +12,7 @@ from psycopg_pool import PoolClosed, PoolTimeout, TooManyRequests
 from clew.errors import Busy, Corrupted, ReadOnly, StorageError, StorageFull, Unreachable
 
 TRANSIENT = (errors.SerializationFailure, errors.DeadlockDetected)
-"""The transaction was undone through no fault of its own: it is run again."""
+"""The server undid the transaction because of others, such as a deadlock, so it is run again."""
 
 FULL = (errors.DiskFull, errors.OutOfMemory, errors.InsufficientResources)
 READ_ONLY = (errors.ReadOnlySqlTransaction,)

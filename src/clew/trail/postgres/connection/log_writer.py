@@ -125,7 +125,7 @@ class LogWriter:
             return
         try:
             group = self._commit(jobs)
-        except Exception as error:  # a task boundary: each caller hears of it
+        except Exception as error:  # a task boundary: each caller gets the error
             group = WriteGroup([(None, error)] * len(jobs))
         if group.changed:
             self._on_commit(group.log)
@@ -273,8 +273,8 @@ class LogWriter:
         """Ask the server for the outcome of a commit during which the connection broke. Raises StorageError when it
         does not say.
 
-        After a crash, the server may reuse the id of a transaction that was not flushed. So a commit counts only if the
-        newest event of the group exists.
+        After a crash, the server may reuse the id of a transaction that was not flushed. So a commit is confirmed only
+        if the newest event of the group exists.
         """
         for attempt in range(ATTEMPTS):
             try:

@@ -9,7 +9,7 @@ from clew.errors import StorageError
 from clew.trail.postgres.connection.failures import translated
 from clew.trail.postgres.connection.server import Connection
 
-LOCK = 0x636C6577  # "clew": whoever migrates holds this advisory lock
+LOCK = 0x636C6577  # "clew": the process that migrates holds this advisory lock
 PRESENT = "SELECT coalesce(max(number), 0) FROM migrations"
 
 

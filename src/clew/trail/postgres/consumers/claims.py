@@ -57,14 +57,14 @@ def claim_events(writing: WriteTransaction, request: ClaimRequest, clock: Clock)
     standing = look_at(writing, request.consumer, request.by)
     note_agent(writing, standing.stored.owner_id, standing.stored.consumer)
     is_alone = standing.stored.consumer.limits is not None
-    if is_alone:  # whoever claims must see all seats that are taken
+    if is_alone:  # a claim must see all seats that are taken
         lock_lanes(writing, request.by.owner_id, request.consumer, shared=False)
         standing = look_at(writing, request.consumer, request.by)
     if standing.is_idle(writing.now):
         return Claimed([], standing.stored, False, standing.next_due)
     scan = _scan(writing, standing, request)
     if standing.has_new_consent and not is_alone:
-        writing.begin_again()  # others need not wait for these locks until the claims are known here
+        writing.begin_again()  # release the locks before the claims arrive here, so that others need not wait
     claims = _claim_due(writing, standing.stored, request, clock, is_alone=is_alone)
     due = None if claims else standing.next_due
     if scan.has_added and not claims:

@@ -58,7 +58,7 @@ class PostgresDeadLetters:
         def work(writing: WriteTransaction) -> int:
             cid, seq, name = _find(writing, id, by)
             lock_lanes(writing, by.owner_id, name, shared=False)
-            cid, seq, _ = _find(writing, id, by)  # as it is now that nobody else moves it
+            cid, seq, _ = _find(writing, id, by)  # its current state: nobody else can move it now
             change(writing, cid, seq)
             return cid
 

@@ -230,15 +230,15 @@ def token_of(token: str, seq: int) -> str:
 
 
 def hold(writing: WriteTransaction, cid: int, rows: Sequence[tuple[int, int, str]], until: int, worker: str) -> None:
-    """Claim rows given as (seq, first_at, token). If a row is still claimed, its lease has ended and its worker counts
-    as dead: `deaths` grows instead of `attempts`."""
+    """Claim rows given as (seq, first_at, token). If a row is still claimed, its lease has ended and its worker is
+    treated as dead: `deaths` grows instead of `attempts`."""
     seqs, first, tokens = (list(column) for column in zip(*rows, strict=True))
     values = {"cid": cid, "until": until, "worker": worker, "seqs": seqs, "first": first, "tokens": tokens}
     writing.send(HOLD, values)
 
 
 def wait_again(writing: WriteTransaction, cid: int, seq: int, *, due_at: int, reason: str | None = None) -> None:
-    """Let go of a claim; the row stays the first of its lane. Without a reason its attempt does not count."""
+    """Release a claim; the row stays the first of its lane. Without a reason its attempt does not count."""
     packed = None if reason is None else pack_reason(reason)
     writing.send(WAIT_AGAIN, {"cid": cid, "seq": seq, "due": due_at, "reason": packed})
 

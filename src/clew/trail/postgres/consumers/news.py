@@ -1,5 +1,5 @@
 """A cache of the newest events, which is read once for all waiting workers of this process. Most workers do not want a
-new event, and can see that here without a transaction.
+given new event. They can see that in this cache, without a transaction.
 """
 
 from __future__ import annotations

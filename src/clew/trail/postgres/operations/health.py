@@ -13,9 +13,9 @@ from clew.trail.store import EngineFinding
 UNPROTECTED = ("meta", "log", "migrations", "terms", "term_counts", "term_totals", "definition_marks")
 """Tables without row-level security: they hold numbers, hashes of words and settings, but no content."""
 MANY_EVENTS = 10_000
-"""A consumer that is so far behind the log is worth a note."""
+"""The number of events behind the log from which a consumer is reported."""
 DEAD_ROWS, DEAD_SHARE = 10_000, 0.3
-"""A table with more dead rows, in all and as a share, is worth a note."""
+"""The number and the share of dead rows from which a table is reported."""
 MOST_CONNECTIONS = 0.8
 SHOWN = 5
 HERE = "relnamespace = current_schema()::regnamespace"

@@ -35,11 +35,11 @@ DERIVED: dict[str, tuple[str, ...]] = {
     "vectors": ("audience",),
     "vectors_next": ("audience",),
 }
-"""Tables that are not moved, and columns that are not moved of tables that are. This backend derives them from the
+"""Tables and columns that are not moved, because they are derived from others. This backend derives them from the
 others."""
 KEPT = ("migrations", "log", "meta")
 """Tables that `clear` does not empty."""
-MOVE_LOCK = 0x636C6577_6D6F7665  # "clewmove": whoever fills a database holds this advisory lock
+MOVE_LOCK = 0x636C6577_6D6F7665  # "clewmove": the process that fills a database holds this advisory lock
 PATIENCE_SECONDS = 2
 OTHERS = (
     "SELECT count(*) FROM pg_stat_get_activity(NULL) WHERE datid ="

@@ -1,5 +1,5 @@
 """The records of a trail on PostgreSQL in the memory of one process, as far as a search needs them to choose and rank
-candidates. They follow the log. What a caller sees of them is decided by the server, which every answer asks.
+candidates. They follow the log. The server decides what a caller may see of them; every answer asks it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ AT_ONCE = 20_000
 LOOK_AGAIN = 10_000
 """The number of events after which a process looks again whether the records fit into its memory."""
 MASK_SHARE = 10
-"""The filters may take one part in so many of the memory for records, beside it."""
+"""The memory of filters is limited to the memory for records divided by this number, in addition to it."""
 
 log = logging.getLogger(__name__)
 
@@ -102,7 +102,7 @@ class SearchMemory:
         are_few = self._engine.read_now(_are_few, by=None)
         if not (are_few or may_begin):
             return
-        self._indexer.catch_up_now()  # what is not indexed yet has no size
+        self._indexer.catch_up_now()  # records that are not indexed yet have no size
         size = self._engine.read_now(read_size, by=None)
         if size.bytes > self._room:
             self._refuse(size.bytes)

@@ -32,7 +32,7 @@ class RecordCache:
         self._epoch = ""
 
     def load(self, reading: ReadTransaction, wanted: Sequence[Candidate], epoch: str) -> None:
-        """Make sure that these records are in the columns. `epoch` tells vectors of one embedder from those of another.
+        """Make sure that these records are in the columns. `epoch` distinguishes the vectors of different embedders.
         The caller holds the lock."""
         if epoch != self._epoch or self.columns.heap_size > MAX_WORDS or len(self._versions) > MAX_RECORDS:
             self._forget()

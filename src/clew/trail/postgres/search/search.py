@@ -27,7 +27,7 @@ from clew.trail.store import Embedder
 
 class PostgresSearch:
     """See `clew.trail.store.Search`. One thread owns the records in memory and answers from them. Each search first
-    looks which events are committed, and reads the changes that the memory lacks."""
+    reads the newest committed event, and then the changes that the memory lacks."""
 
     def __init__(self, engine: PostgresEngine, embedder: Embedder | None, space: str | None, *, memory: int) -> None:
         """`memory` is the number of bytes that records may take in memory."""
@@ -68,7 +68,7 @@ class PostgresSearch:
             answer = self._engine.read_now(work, by=by)
             if not isinstance(answer, int):
                 return answer
-            if needed is not None:  # it was brought up to date and does not fit, such as after a restore just now
+            if needed is not None:  # after the update it does not fit any longer, for example after a restore
                 self._memory.drop()
                 return None
             needed = answer

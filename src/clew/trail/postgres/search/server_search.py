@@ -1,5 +1,6 @@
-"""A search by queries of the server, for a process that has not the records in memory. Candidates come from the indexes
-of the server, the ranking is the one of every backend, and the records are read with the rights of the caller."""
+"""A search by queries of the server, for a process that does not have the records in memory. Candidates come from the
+indexes of the server, the ranking is the one of every backend, and the records are read with the rights of the
+caller."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A trail on PostgreSQL as the memory of a process reads it: everything for the index, as upkeep; and for one search
-what its caller may see, under row-level security."""
+"""Reads a trail on PostgreSQL for searches in memory. The index reads everything, as upkeep. A search reads what its
+caller may see, under row-level security."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROW = (
 """A record whose terms are not indexed yet is left out, or comes with those of its last version. The event that changed
 it is then later than the position of the index, so that it is read again."""
 NEXT = f"{ROW} AND v.rid > %(after)s WHERE b.rid > %(after)s AND t.rid > %(after)s ORDER BY b.rid LIMIT {LOAD_BATCH}"
-"""The condition stands for each table. Otherwise each batch would merge them from their first rows on."""
+"""The condition is repeated for each table. Otherwise the merge join of each batch would begin at the first rows."""
 POSITION = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed'), 0)"
 EPOCH = "SELECT coalesce((SELECT value FROM meta WHERE key = 'vectors_epoch'), '')"
 SIZE = "SELECT (SELECT count(*) FROM breadcrumbs), coalesce(sum(length(terms)), 0)::bigint / 4 FROM terms"

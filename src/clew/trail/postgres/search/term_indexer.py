@@ -66,7 +66,7 @@ def unpack(packed: bytes) -> PackedTerms:
 
 
 class TermIndexer:
-    """Brings the terms of all records up to date, also in the background from the first `catch_up` on."""
+    """Brings the terms of all records up to date. From the first `catch_up` on, it also does so in the background."""
 
     def __init__(self, engine: PostgresEngine) -> None:
         self._engine = engine
@@ -85,7 +85,7 @@ class TermIndexer:
             pass
 
     def catch_up_now(self) -> None:
-        """As `catch_up`, for a thread that may block. Raises StorageError if the trail is closed meanwhile."""
+        """As `catch_up`, for a thread that may block. Raises StorageError if the trail is closed during the call."""
         self._keep_up()
         while self._engine.write_now(self._take_on, by=None):
             if self._is_closed.is_set():

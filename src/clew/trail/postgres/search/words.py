@@ -11,7 +11,7 @@ from clew.trail.search.ranking import FIELD_WEIGHTS, weigh_counts
 from clew.trail.search.text import HEADER
 
 CLASSES = {"a": 0.35, "b": 1.0, "c": 1.5, "d": 1.85}
-"""The name of each class, with the weight that it stands for."""
+"""The name of each class of weights, with its weight."""
 BOUNDS = (0.6, 1.2, 1.7)
 """The weights at which the next class begins."""
 

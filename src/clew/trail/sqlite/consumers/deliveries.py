@@ -262,7 +262,7 @@ class SqliteDeliveries:
     def _fill(self, writing: Writing) -> None:
         """Claim the new events of a transaction for the pending orders, in that transaction and before its commit. An
         order that was checked gets the number of this turn, whether or not there was an event for it. If an event waits
-        for its time, no other order of its consumer counts as checked: it does not know that time."""
+        for its time, no other order of its consumer is marked as checked, because the order does not know that time."""
         freed, self._freed = self._freed, set()
         news, dry, room = self._read_news(writing), dict[int, int](), FILLED_AT_ONCE
         for order in self._orders.standing():

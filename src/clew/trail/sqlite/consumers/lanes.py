@@ -43,7 +43,7 @@ def find_due(writing: Writing, cid: int, limit: int) -> list[Due]:
 
 
 def hold(writing: Writing, cid: int, seq: int, *, until: int, first_at: int, token: str, worker: str) -> None:
-    """Claim a row. If the row is still claimed, its lease has ended and its worker counts as dead: `deaths` grows
+    """Claim a row. If the row is still claimed, its lease has ended and its worker is treated as dead: `deaths` grows
     instead of `attempts`."""
     writing.execute(
         "UPDATE deliveries SET attempts = attempts + (state = 0), deaths = deaths + (state = 1), state = 1,"
@@ -54,7 +54,7 @@ def hold(writing: Writing, cid: int, seq: int, *, until: int, first_at: int, tok
 
 
 def wait_again(writing: Writing, cid: int, seq: int, *, due_at: int, reason: str | None = None) -> None:
-    """Let go of a claim; the row stays the first of its lane. Without a reason its attempt does not count."""
+    """Release a claim; the row stays the first of its lane. Without a reason its attempt does not count."""
     writing.execute(
         "UPDATE deliveries SET state = 0, attempts = attempts - (?1 IS NULL), due_at = ?2, token = NULL,"
         " worker = NULL, reason = coalesce(?1, reason) WHERE cid = ?3 AND seq = ?4",
