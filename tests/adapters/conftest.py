@@ -24,6 +24,6 @@ def owner() -> str:
 
 @pytest.fixture
 async def http(server: Served, owner: str) -> AsyncIterator[httpx.AsyncClient]:
-    """A client with all roles, of an owner that nobody else has."""
+    """A client with all roles and its own owner."""
     async with server.client(owner) as client:
         yield client

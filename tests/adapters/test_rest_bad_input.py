@@ -249,7 +249,7 @@ async def test_a_bad_idempotency_key_is_refused(http: httpx.AsyncClient, value: 
 
 
 async def exchange(server: Served, request: bytes) -> bytes:
-    """What the server answers to raw bytes, until it closes the connection."""
+    """The server's answer to raw bytes, until it closes the connection."""
     host, port = server.url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port))
     try:

@@ -58,7 +58,7 @@ async def streaming(http: httpx.AsyncClient, message: str, **headers: str) -> As
 
 
 async def ask_first(stage: Stage, message: Breadcrumb) -> None:
-    """Want something to be allowed, and say what came of it."""
+    """A tool that needs permission, and reports the result."""
     await stage.ask("shell", {"command": "ls"}, request=f"p-{message.id}")
     answer = await stage.wait_for("permission.answer.v1")
     await stage.answer(f"it said {answer.context['answer']}")
@@ -168,7 +168,7 @@ async def test_an_answer_that_takes_longer_is_told_with_where_to_follow_it(
     answer = await say(http, wait=0)
     assert (answer["status"], answer["answer_id"]) == ("running", None)
     async with open_stage(served.trail, ADA):
-        pass  # whoever works now begins with what comes next
+        pass  # a runtime that starts now handles only later events
     message = await served.trail.records.get(answer["message_id"], by=ADA)
     await Stage(served.trail, ADA, message).answer("late")
     where = {"session": answer["session"], "after": str(answer["cursor"])}

@@ -1,4 +1,4 @@
-"""Every operation of the route table, over real HTTP, held against the published document."""
+"""Every operation of the route table, over real HTTP, compared with the published document."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def contract(http: httpx.AsyncClient) -> Contract:
 
 
 async def use_breadcrumbs(contract: Contract) -> list[str]:
-    """Everything about breadcrumbs; the ids of two that are left."""
+    """Test all operations on breadcrumbs, and return the ids of two that remain."""
     call = contract.call
     first = (await call("POST", "/breadcrumbs", 201, json=NOTE)).json()
     one = f"/breadcrumbs/{first['id']}"
@@ -141,7 +141,7 @@ async def use_team(contract: Contract, operator: dict[str, str]) -> None:
 
 
 async def use_upkeep(contract: Contract, operator: dict[str, str], credential: str) -> None:
-    """Hygiene, secrets, tokens, and what anybody may see of a server."""
+    """Hygiene, secrets, tokens, and the public routes of a server."""
     call = contract.call
     await call("POST", "/hygiene/run", 200, headers=operator)
     await call("GET", "/hygiene/stats", 200, headers=operator)

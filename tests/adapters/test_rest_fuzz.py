@@ -54,7 +54,7 @@ def operations() -> dict[str, APIOperation]:
 
 
 class Target:
-    """A caller with every role on a trail that is not empty, and the ids of what is there."""
+    """A caller with every role on a trail with records, and the ids of these records."""
 
     def __init__(self, server: Served, session: requests.Session) -> None:
         self.session = session
@@ -67,7 +67,7 @@ class Target:
         self.ids = [each["id"] for each in written]
 
     def aim(self, case: schemathesis.Case) -> None:
-        """Let every other request be about something that exists, or did until it was deleted."""
+        """Let every second request use the id of a record that exists or was deleted."""
         given = (case.path_parameters or {}).get("id")
         if given is not None and len(str(given)) % 2:
             case.path_parameters["id"] = self.ids[len(str(given)) % len(self.ids)]

@@ -1,4 +1,4 @@
-"""Owners do not exist for each other, whatever door they try."""
+"""Owners cannot see each other's records, through any operation."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def test_every_guarded_operation_documents_401_and_403_and_its_security() -> Non
 
 
 def test_every_error_class_has_a_status_and_a_code_that_is_its_name() -> None:
-    """Finer distinctions that a package makes for itself have the status of the class that they refine."""
+    """Subclasses of errors inside a package have the status of their base class."""
     waiting: list[type[ClewError]] = [ClewError]
     while waiting:
         kind = waiting.pop()

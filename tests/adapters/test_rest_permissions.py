@@ -1,4 +1,4 @@
-"""Permissions over REST with a runtime at work: whose messages use what was allowed, and answers that count or are
+"""Permissions over REST with a running runtime: which messages may use a permission, and which answers are accepted or
 refused."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How a request may arrive: in what size, how slowly, and in how many pieces."""
+"""Limits on the arrival of a request: its size, its speed and its pieces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 
 @asynccontextmanager
 async def connected(served: Served, patience: ArrivalLimits) -> AsyncIterator[Wire]:
-    """A connection to a server that waits only so long."""
+    """A connection to a server with this time limit."""
     stop, address = asyncio.Event(), asyncio.get_running_loop().create_future()
     running = asyncio.create_task(
         run_server(served.app, "127.0.0.1", 0, ready=lambda *at: address.set_result(at), stop=stop, patience=patience)
@@ -53,7 +53,7 @@ class Wire:
         self._writer.close()
 
     async def outlast_the_patience(self) -> None:
-        """Return when the server has given up on another connection that was opened now."""
+        """Return when the server has closed another connection, opened now, at its time limit."""
         other = await Wire.open(self._address)
         assert await other.rest() == b""
         other.close()
@@ -74,7 +74,7 @@ class Wire:
         return await asyncio.wait_for(self._reader.readuntil(end), PATIENCE)
 
     async def rest(self) -> bytes:
-        """What still comes until the server ends the connection."""
+        """The remaining bytes until the server closes the connection."""
         return await asyncio.wait_for(self._reader.read(), PATIENCE)
 
 
@@ -179,7 +179,7 @@ async def test_headers_over_the_limit_are_431_in_one_read_and_in_many(served: Se
             await wire.send(HEAD + b"X-Long: " + b"a" * size + b"\r\n\r\n")
             assert_refused(await wire.answer(), 431, "headers_too_large")
         except (ConnectionError, asyncio.IncompleteReadError):
-            return  # what was still on its way when the server hung up has taken its answer with it
+            return  # data in flight when the server closed the connection made the system drop the answer
 
 
 async def test_headers_over_the_limit_are_431_behind_another_request_in_the_same_read(served: Served) -> None:

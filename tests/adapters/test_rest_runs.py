@@ -1,4 +1,4 @@
-"""What agents did, over REST: whose it is, and what there is where nothing was done yet."""
+"""Routes of runs over REST: which owner sees them, and the answers before the first run."""
 
 from __future__ import annotations
 

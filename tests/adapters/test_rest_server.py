@@ -1,4 +1,4 @@
-"""Starting and ending, and what happens when something unforeseen does."""
+"""Start, end and unexpected errors of the server."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Broken:
 
 
 async def ask_broken(tmp_path: Path, error: Exception, **request: Any) -> httpx.Response:
-    """The answer of an application whose records fail in a given way."""
+    """The answer of an application whose records raise a given error."""
     give_key(tmp_path)
     clock = SystemClock()
     keys = open_keys(tmp_path, clock)

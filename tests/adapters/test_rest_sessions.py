@@ -1,4 +1,4 @@
-"""Sessions over REST: states, focus, limits, whose they are, and writers at the same time."""
+"""Sessions over REST: states, focus, limits, owners and concurrent writers."""
 
 from __future__ import annotations
 

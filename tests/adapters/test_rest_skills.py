@@ -1,4 +1,4 @@
-"""Why a skill is, or is not, loaded: the same answer from the command and from REST."""
+"""The explanation why a skill is or is not loaded is the same from the command and from REST."""
 
 from __future__ import annotations
 

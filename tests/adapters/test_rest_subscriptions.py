@@ -1,4 +1,4 @@
-"""Subscriptions, webhooks that may not be, and dead letters that come back."""
+"""Subscriptions, refused webhook addresses, and retried dead letters."""
 
 from __future__ import annotations
 

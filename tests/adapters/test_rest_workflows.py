@@ -1,4 +1,4 @@
-"""Workflows at the REST door: a definition whose steps cannot be put in order is refused when it is written."""
+"""Workflows over REST: a definition whose steps cannot be ordered is refused when it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the pieces around a run share."""
+"""Fixtures for tests of the parts around a run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.agents.payments import Bank
 
 @pytest.fixture
 async def flow(trail: Trail, me: Principal) -> Flow:
-    """The names of a trail that was set up."""
+    """The flow of a trail after the initial setup."""
     await bootstrap(trail, me)
     return await read_flow(trail, by=me)
 

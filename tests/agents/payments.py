@@ -1,4 +1,4 @@
-"""A tool that needs its user's consent, and what tests of consent share."""
+"""A tool that needs its user's consent, and helpers for tests of consent."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PERMISSIONS = "tools-runner/permissions"
 
 
 class Bank:
-    """What was paid, by key and by amount, and runs that have to ask before they pay."""
+    """The payments by key and amount, and runs that must ask before they pay."""
 
     def __init__(self, trail: Trail, clock: Clock, me: Principal) -> None:
         self.trail, self.clock, self.me = trail, clock, me
@@ -51,7 +51,7 @@ class Bank:
     async def asking(
         self, script: Sequence[Mapping[str, Any]] = PAYING, *more: Tool
     ) -> AsyncIterator[tuple[Running, SentMessage, Breadcrumb]]:
-        """A run that waits for its user's consent: the runtime, what was sent, and the question."""
+        """A run that waits for its user's consent: the runtime, the message and the question."""
         async with self.open(script, *more) as run:
             await hire(run)
             sent = await say(run)

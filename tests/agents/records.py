@@ -44,7 +44,7 @@ def record(schema: str, /, *tags: str, **context: object) -> Breadcrumb:
 
 
 def event(breadcrumb: Breadcrumb) -> Event:
-    """That it was written, as a handler gets it."""
+    """The event of its creation, as a handler gets it."""
     return Event(
         seq=7,
         type="breadcrumb.created",

@@ -28,7 +28,7 @@ from clew.trail.store import Trail
 from clew.trail.work.correlation import run_tag
 
 PATIENCE = 60
-"""Seconds after which a test gives up on what should come."""
+"""Seconds after which a wait in a test fails."""
 ALLOW = {"rules": [{"tool": "*", "verdict": "allow"}]}
 
 
@@ -44,7 +44,7 @@ class Running:
     model: ScriptedModel
 
     async def say(self, text: str, **how: Any) -> list[Step]:
-        """What comes of a message, until its answer."""
+        """The steps of a message, up to its answer."""
         sent = await self.talk.send(text, by=self.me, **how)
         return await self.rest_of(sent)
 
@@ -53,7 +53,7 @@ class Running:
             return [step async for step in self.talk.follow(sent, by=self.me)]
 
     async def written(self, run: str | None = None, *schemas: str) -> list[Breadcrumb]:
-        """What is on the trail, of a run or of some schemas, in order."""
+        """The records on the trail, of a run or of some schemas, in order."""
         selector = Selector(schema_names=schemas, all_tags=(run_tag(run),) if run else ())
         page = await self.trail.records.list(selector, by=self.me, limit=500, oldest_first=True)
         return list(page.items)
@@ -65,7 +65,7 @@ class Running:
         )
 
     async def until(self, selector: Selector, count: int = 1) -> list[Breadcrumb]:
-        """So many records, as soon as they are there."""
+        """This number of records, as soon as they exist."""
         async with asyncio.timeout(PATIENCE):
             while True:
                 head = await self.trail.log.head()
@@ -86,7 +86,8 @@ async def running(
     policy: Policy | None = None,
     **parts: Any,
 ) -> AsyncIterator[Running]:
-    """A runtime whose every agent has a model that follows the script, and which allows what is not said otherwise."""
+    """A runtime in which every agent has a model that follows the script. It allows all calls unless a test says
+    otherwise."""
     import msgspec
 
     await bootstrap(trail, me)

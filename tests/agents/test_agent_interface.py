@@ -1,4 +1,4 @@
-"""The agent core: one interface whatever the protocol, and adapters around it."""
+"""The agent interface: the same for all protocols, with adapters around it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ async def process(agent: Agent, text: str, session: str | None = None) -> list[S
 
 
 class Marked:
-    """An agent that puts a mark around what another says."""
+    """An agent that puts a mark around the answers of another one."""
 
     def __init__(self, agent: Agent, mark: str) -> None:
         self._agent = agent

@@ -1,4 +1,5 @@
-"""The text of an answer on the trail: its end is written with the response, and what arrives before it soon."""
+"""The text of an answer on the trail: the last piece is written with the response, and earlier pieces soon after they
+arrive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker pool: nobody who asks for much keeps the others waiting."""
+"""The worker pool: a session with many calls does not block the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SMALL = CallLimits(tools=4, session=2)
 
 
 class Gate:
-    """A tool that ends when it is let, and how many run."""
+    """A tool that waits for a permission to end, and counts its running calls."""
 
     def __init__(self) -> None:
         self.opened = asyncio.Event()
@@ -107,7 +107,7 @@ async def test_many_sessions_of_one_writer_share_its_limit(trail: Trail, clock: 
 
 
 class Order:
-    """A tool that notes who called it, one call at a time where the pool has one seat."""
+    """A tool that records its callers; with one seat in the pool, one call at a time."""
 
     def __init__(self) -> None:
         self.called: list[str] = []
@@ -123,7 +123,7 @@ class Order:
 
 
 async def wait_in_line(run: Running, count: int) -> None:
-    """Return when so many calls wait in the queue of tools."""
+    """Return when this number of calls waits in the queue of tools."""
     async with asyncio.timeout(PATIENCE):
         while dict(await read_loads(run.trail, by=run.me))["tools"].waiting < count:
             await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What was allowed for a session reaches the agents that are called there as far as the one who wrote what began it."""
+"""Permissions of a session apply to the agents that are called in it, if the user who gave them started the chain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that are called off: at whatever moment, from whatever process, they end with one answer and do nothing more."""
+"""Cancelled runs end with one answer and do nothing more, at any moment of the cancellation and from any process."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ async def only_answer(run: Running, sent: SentMessage) -> Breadcrumb:
 
 
 async def response_to(run: Running, sent: SentMessage, tool: str) -> Breadcrumb:
-    """What became of the one request for a tool, once the agent has seen it too."""
+    """The response to the only tool request, after the agent has handled it."""
     (request,) = [each for each in await run.written(sent.run, run.flow.request) if each.context["tool"] == tool]
     tag = f"request:{request.context['requestId']}"
     (response,) = await run.until(Selector(schema_name=run.flow.response, all_tags=(tag,)))
@@ -169,7 +169,7 @@ async def test_other_runs_go_on(trail: Trail, clock: ManualClock, me: Principal)
 
 
 async def cancel_everything(channel: Connection, folder: Path, me: Principal, session: str) -> None:
-    """In another process: call off what runs in a session."""
+    """In another process: cancel the runs of a session."""
     trail = await open_at(folder)
     talk = Conversations(trail, await read_flow(trail, by=me), SystemClock())
     channel.send(await talk.cancel(session, by=me, reason="from elsewhere"))

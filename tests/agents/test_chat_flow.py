@@ -105,7 +105,7 @@ async def test_an_agent_works_from_the_moment_that_its_breadcrumb_is_written_unt
     script = [{"user": "hello", "say": "One."}]
     async with running(trail, clock, me, script) as run:
         await define(run)
-        # in the same moment: nothing waits for the runtime to notice
+        # immediately: the runtime has not noticed yet
         assert answer_of(await run.say("hello", agent="counter")).text == "One."
         (made,) = [each for each in await run.written(None, run.flow.agent) if each.context["agent_id"] == "counter"]
         changed = {**made.context, "system_prompt": "You count backwards."}

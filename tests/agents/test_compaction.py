@@ -21,7 +21,7 @@ STEPS = 24
 
 
 class Reader:
-    """A model that reads a page in each step, and reports the tokens of what it was shown."""
+    """A model that reads a page in each step, and reports the tokens of its prompt."""
 
     name = "reader"
 

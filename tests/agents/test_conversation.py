@@ -1,4 +1,4 @@
-"""Conversations as the doors use them: send, follow, cancel, allow, list, resume; and who may."""
+"""Conversations as interfaces use them: send, follow, cancel, allow, list and resume, with the permission for each."""
 
 from __future__ import annotations
 

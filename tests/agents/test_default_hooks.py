@@ -50,7 +50,7 @@ class Decided(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class World:
-    """What the hooks are given, with what a test wants to change."""
+    """The data of the hooks, with the changes of a test."""
 
     def __init__(self, trail: Trail, flow: Flow, by: Principal, clock: ManualClock) -> None:
         self.trail, self.flow, self.by, self.clock = trail, flow, by, clock

@@ -1,4 +1,4 @@
-"""What the definition of an agent denies is kept from the tools that find their files themselves, too."""
+"""Paths that an agent's definition denies are also hidden from tools that find files themselves."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ FILES = {"private/pay.txt": "IBAN 1\n", "open.txt": "IBAN 2\n"}
 
 
 class Shut:
-    """Runs nothing, and remembers what each command was shut away from."""
+    """Runs nothing, and records the denied paths of each command."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
@@ -40,7 +40,7 @@ class Shut:
 
 
 async def outputs(run: Running, agent: str = CLERK) -> dict[str, str]:
-    """What each tool gave to an agent that was asked to look around."""
+    """The results of each tool for an agent that looks around."""
     sent = await run.talk.send("look", by=run.me, agent=agent)
     await run.rest_of(sent)
     found = await run.written(sent.run, run.flow.response)
@@ -72,7 +72,7 @@ async def test_searches_and_commands_cannot_reach_paths_that_the_definition_deni
         found = await outputs(run, "free")
         assert "private/pay.txt" in found["glob"]
         assert "IBAN 1" in found["grep"]
-    assert shut.denied == [["private"], []], "the second agent is not held to what the first is"
+    assert shut.denied == [["private"], []], "the rules of the first agent do not apply to the second"
 
 
 @pytest.mark.req("RCR-48")

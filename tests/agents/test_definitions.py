@@ -1,4 +1,4 @@
-"""Budgets and permissions of a definition: told at once where they cannot be used, and counted when they change."""
+"""Budgets and permissions of a definition: invalid ones are reported at once, and changes apply to later calls."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_session_whose_budget_is_used_up_goes_on_when_the_definition_giv
             while answer_of(await run.say("three", agent=CLERK, session=first.session)).status != "done":
                 pass
         spent = answer_of(await run.say("four", agent=CLERK, session=first.session))
-        assert spent.status == "stopped", "what was spent stays spent"
+        assert spent.status == "stopped", "spent amounts stay spent"
 
 
 async def test_an_agent_that_asks_for_no_tool_is_told_of_those_that_it_may_call(

@@ -1,4 +1,4 @@
-"""The one way in which agents, tools and workflows handle an event."""
+"""The common way in which agents, tools and workflows handle an event."""
 
 from __future__ import annotations
 
@@ -77,7 +77,8 @@ def test_each_trigger_has_a_durable_handler_of_its_own() -> None:
 @pytest.mark.req("RCR-25")
 @pytest.mark.parametrize("package", ["agents", "context"])
 def test_no_runner_waits_for_an_answer_that_another_event_brings(package: str) -> None:
-    """Handlers neither sleep, nor poll, nor wait on the log. What follows it for the whole process is named here."""
+    """Handlers neither sleep, nor poll, nor wait on the log. The names of functions that may follow the log for the
+    whole process."""
     waiting = re.compile(r"asyncio\.sleep\(|\.log\.wait\(|\.log\.follow\(|time\.sleep\(")
     followers = {"cancellation.py", "placement.py", "registry.py", "runtime.py", "conversation.py", "worker_records.py"}
     found = {

@@ -1,4 +1,4 @@
-"""Consent that nobody gave: early, late or forged answers, and requests that were swapped, changed or hidden."""
+"""Forged consent: early, late or forged answers, and requests that were swapped, changed or hidden."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def test_an_answer_without_a_question_has_no_effect(bank: Bank) -> None:
         unknown = await bank.trail.records.create(answer_draft(run.flow, "nothing", "always"), by=bank.me)
         await is_done_with(run, PERMISSIONS, unknown)
         assert await run.written(None, run.flow.response) == []
-        # nor does one that was there before the question: the user's own still counts
+        # nor does an answer from before the question; the user's own answer is still accepted
         sent = await say(run)
         question = await asked(run)
         assert bank.paid == []

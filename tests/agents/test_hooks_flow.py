@@ -164,7 +164,7 @@ async def test_five_failures_of_a_running_agent_leave_the_five_tags_and_both_bre
 
 
 async def ask_and_wait(run: Running, clock: ManualClock) -> Answered:
-    """The answer, once a failure that may pass has been tried again: the clock goes on meanwhile."""
+    """The answer after a retry of a transient failure; the clock is advanced for it."""
 
     async def tick() -> None:
         while True:

@@ -1,5 +1,4 @@
-"""Where a run came from goes over to all that it leads to: by what its tools write, and by contexts that are asked
-for."""
+"""The origin of a run is inherited by all records that follow from it: records of its tools, and requested contexts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that begin one another come to an end, whoever starts whom."""
+"""Runs that start one another end at the limit, in every constellation."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ async def define(run: Running, name: str, trigger: dict[str, Any], **more: Any) 
 
 
 async def is_idle(run: Running, state: ConsumerState) -> bool:
-    """Whether a consumer has nothing to do. It need not look at events that are not meant for it."""
+    """Whether a consumer has nothing to do. It does not handle events that are not addressed to it."""
     meant, _ = await run.trail.log.read(state.cursor, by=run.me, selector=state.consumer.selector, limit=1)
     return not (state.pending or state.claimed or meant)
 
 
 async def settle(run: Running, clock: ManualClock) -> None:
-    """Until no consumer has anything left to do. What found no seat waits for the clock to go on."""
+    """Until no consumer has anything left to do. A call without a seat waits until the clock advances."""
     async with asyncio.timeout(PATIENCE):
         while True:
             head = await run.trail.log.head()

@@ -1,4 +1,4 @@
-"""Several runtimes on one trail, many conversations in one, and what happens when a step fails for a while."""
+"""Several runtimes on one trail, many conversations in one runtime, and steps that fail for a while."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def noting(folder: Path) -> Tool:
 
 
 async def work(channel: Connection, folder: Path, runtimes: int) -> None:
-    """In another process: run what comes until the test says something."""
+    """In another process: run all events until the test sends a message."""
     trail, clock = await open_at(folder), SystemClock()
     async with AsyncExitStack() as stack:
         for _ in range(runtimes):
@@ -119,7 +119,7 @@ async def test_an_agent_that_one_process_defines_is_served_by_another(tmp_path: 
     await bootstrap(trail, ME)
     with Child(work, tmp_path, 1) as child:
         assert await asyncio.to_thread(child.hear) == "ready"
-        # a runtime of this process has no workers of its own: it only knows how to talk
+        # this process has no workers: it only sends messages
         async with running(trail, SystemClock(), ME, COUNTING, tools=[noting(tmp_path), count]) as here:
             pass
         await hire(here)
@@ -201,7 +201,7 @@ async def test_results_that_come_at_once_bring_one_step_also_without_a_session(
 async def test_a_second_response_and_one_to_no_request_bring_nothing(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
-    """The tool of one turn holds the run open while others write what looks like answers of its model."""
+    """The tool of one turn keeps the run open while others write forged answers of its model."""
     go_on = asyncio.Event()
 
     @tool(effects=READS)

@@ -1,4 +1,4 @@
-"""What becomes of a call: policy of the program, of the agent, of its callers, and what the tool does."""
+"""Decisions about calls, by the policies of the program, the agent and its callers, and by the effects of the tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A tool that needs its user's consent: asked on the trail, answered there, by whatever process and however late."""
+"""A tool that needs its user's consent: the question and the answer are on the trail, so any process may answer at any
+time."""
 
 from __future__ import annotations
 
@@ -94,7 +95,7 @@ async def test_a_response_from_elsewhere_that_comes_after_a_restart_is_matched(b
     async with bank.open() as run:
         await bank.trail.records.create(response, by=bank.me)
         assert answer_of(await run.rest_of(sent)).text == "Done."
-        # what it waited for has come: an answer changes nothing any more
+        # the question has been answered: another answer changes nothing
         late = await bank.trail.records.create(answer_draft(run.flow, request.context["requestId"], "once"), by=bank.me)
         await is_done_with(run, PERMISSIONS, late)
     assert bank.paid == []

@@ -1,4 +1,4 @@
-"""Prompts as they are kept, and as they are had again."""
+"""Prompts: how they are stored and rebuilt."""
 
 from __future__ import annotations
 

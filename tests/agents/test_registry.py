@@ -1,4 +1,4 @@
-"""Which agents and workflows there are, while the trail changes."""
+"""The registered agents and workflows while the trail changes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def agent(name: str, **more: Any) -> Draft:
 
 
 class Watching:
-    """What a registry told of, and a way to wait for it."""
+    """The changes that a registry reported, and a way to wait for them."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str | None, str | None]] = []

@@ -28,7 +28,7 @@ BUG = ToolFailure("runtime", "x is not defined", stack="at add (tool.js:1:9)")
 
 
 class Workshop:
-    """A tool with a bug, and the part of the runner that meets it."""
+    """A tool with a bug, and the part of the runner that calls it."""
 
     def __init__(self, trail: Trail, flow: Flow, by: Principal, clock: ManualClock) -> None:
         self.trail, self.flow, self.by, self.clock = trail, flow, by, clock

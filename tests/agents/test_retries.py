@@ -1,4 +1,4 @@
-"""Retry and dead letters as handlers of agents meet them."""
+"""Retries and dead letters of agent handlers."""
 
 from __future__ import annotations
 

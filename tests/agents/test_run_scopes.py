@@ -1,4 +1,4 @@
-"""What only some may see stays with them, whatever an agent is asked by others."""
+"""Records with scopes stay hidden from callers without them, even through an agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills of a folder as agents that run have them: brought by a message, kept for a conversation, refused by a hook."""
+"""Skills of a folder in runs: triggered by a message, kept for a conversation, refused by a hook."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ async def test_a_message_brings_a_skill_and_the_next_that_does_not_lets_it_go(
         assert TEXT in shown
         assert REFUND in shown, "its tools come with it"
         assert await ship.has("harbours")
-        assert TEXT in await ship.say("which harbour is it?"), "a new run has nothing of the last one's prompt"
+        assert TEXT in await ship.say("which harbour is it?"), "a new run does not contain the prompt of the last one"
         assert TEXT not in await ship.say("thank you")
         assert not await ship.has("harbours")
 

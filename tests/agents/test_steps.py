@@ -1,4 +1,4 @@
-"""Steps are made of whatever stands on the trail, also of what no runner would write."""
+"""Steps are built from any records on the trail, even from records that no runner would write."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def usage(used: int, kind: str = "guide") -> ContextUsage:
 
 
 async def ramp(trail: Trail, flow: Flow, table: Table, me: Principal, kind: str, points: range) -> list[str]:
-    """What fires as a context fills up, each time written as a runner would."""
+    """The thresholds that fire while a context fills up; each is written as a runner writes it."""
     fired = []
     for used in points:
         found, drafts = await observe(trail, flow, table, usage(used, kind), by=me)

@@ -1,4 +1,4 @@
-"""The code that runs is the code that was judged, also where its record changes in between."""
+"""The executed code is the code that the permission check saw, even if its record changes in between."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHUT_IN = {"name": "weather", "code": "2", "permissions": {}}
 
 
 class Workshop:
-    """Makes tools of records. While it makes the first, somebody changes its record."""
+    """Makes tools of records. Changes the record while the first call is prepared."""
 
     def __init__(self, trail: Trail, me: Principal, change: dict[str, Any]) -> None:
         self._trail, self._me = trail, me

@@ -1,5 +1,5 @@
-"""Requests that nobody should have written, configurations of other tools, and agents that would have more than their
-caller: each gets one response that says why, and nothing is done twice."""
+"""Forged requests, configurations of other tools, and agents that want more rights than their caller: each gets one
+response with the reason, and nothing runs twice."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of workers that tell whether their process lives."""
+"""Names of workers, which show whether their process is alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which steps of a workflow wait for which, and what their inputs stand for."""
+"""The dependencies of workflow steps, and references in their inputs."""
 
 from __future__ import annotations
 

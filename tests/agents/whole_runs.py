@@ -1,4 +1,4 @@
-"""What tests of whole runs share: an agent, and how to know that an event has been dealt with."""
+"""Helpers for tests of whole runs: an agent, and waits until an event has been handled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CLERK = "clerk"
 
 
 async def hire(run: Running, name: str = CLERK, **more: Any) -> Breadcrumb:
-    """An agent that answers the messages addressed to it, and knows of nothing else."""
+    """An agent that answers only the messages addressed to it."""
     trigger = {"schema_name": run.flow.message, "all_tags": [f"consumer:{name}"]}
     sources = {"session": {"enabled": False}, "semantic": {"enabled": False}, "graph": {"enabled": False}}
     given = {"system_prompt": "You work.", "context_trigger": trigger, "context_sources": sources, **more}
@@ -28,7 +28,7 @@ def answer_of(steps: list[Step]) -> Answered:
 
 
 async def is_done_with(run: Running, consumer: str, record: Breadcrumb) -> None:
-    """Return as soon as a consumer has dealt with the event that brought a record."""
+    """Return as soon as a consumer has handled the event of a new record."""
     events, _ = await run.trail.log.read(0, by=run.me, limit=10_000)
     seq = next(each.seq for each in events if each.breadcrumb_id == record.id)
 
@@ -41,7 +41,7 @@ async def is_done_with(run: Running, consumer: str, record: Breadcrumb) -> None:
 
 
 async def let_time_pass(run: Running, clock: ManualClock) -> None:
-    """The clock goes on while nobody works, by less than a lease: what just began keeps its own."""
+    """Advance the clock while nothing is under way, by less than a lease, so that new claims keep their lease."""
     states = await run.trail.deliveries.consumers(by=run.me)
     if not any(each.claimed for each in states):
         clock.advance(seconds=10)

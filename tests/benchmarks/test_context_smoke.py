@@ -1,4 +1,4 @@
-"""The benchmark of contexts with a few records: that all of it runs, and that the walk finds what search cannot."""
+"""The benchmark of contexts with a few records: all of it runs, and the walk finds records that search cannot find."""
 
 from __future__ import annotations
 

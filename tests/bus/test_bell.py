@@ -1,4 +1,4 @@
-"""Waiting that the bus interrupts. The attempts here look once, when they begin, so that only the bell can help."""
+"""Waiting that the bus interrupts. The attempts here read once, at their start, so that only the bell can wake them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trail on a bus: what it announces, and processes that work through the loss of workers and of the bus itself."""
+"""A trail on a bus: its notices, and processes that survive the loss of workers and of the bus itself."""
 
 from __future__ import annotations
 

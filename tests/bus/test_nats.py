@@ -46,7 +46,7 @@ async def opened(url: str, **settings: str) -> AsyncIterator[tuple[Bus, Heard]]:
 
 
 async def publish_until_heard(bus: Bus, heard: Heard) -> Notice | None:
-    """What a listener hears when notices are sent again and again, as while a connection is made."""
+    """The notices that a listener receives while they are sent repeatedly, for example while a connection is opened."""
     while True:
         bus.publish([NEWS])
         try:

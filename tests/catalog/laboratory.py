@@ -1,4 +1,4 @@
-"""A domain for experiments: tools that misbehave, and what became of them."""
+"""A domain of misbehaving tools, and their outcomes."""
 
 from __future__ import annotations
 

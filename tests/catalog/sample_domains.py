@@ -26,7 +26,7 @@ OUTLINE = "text/outline"
 
 
 class MemorySource:
-    """A source whose documents are texts in a dict. It counts what is asked of it, and fails where told to."""
+    """A source whose documents are texts in a dict. It counts its calls, and fails when a test says so."""
 
     name = "memory"
 
@@ -90,7 +90,7 @@ class OutlineFormat:
 
 
 class FixedFormat:
-    """Gives the same nodes whatever it is asked to read."""
+    """Returns the same nodes for any input."""
 
     name = "fixed"
 

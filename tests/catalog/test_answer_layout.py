@@ -1,4 +1,4 @@
-"""An answer keeps to its budget whatever there is, and no domain goes missing without a word."""
+"""An answer stays within its budget for any catalog, and mentions every omitted domain."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ask`: entry points always, hidden routes never, close resources, and no search for what was asked before."""
+"""`ask`: entry points always, hidden routes never, close resources, and no search for a repeated question."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ async def test_a_catalog_in_python_finds_the_resources_of_its_domains_without_a_
         assert codes_of(await get(catalog, "docs://resources/rules/refunds")) == ["ok"]
         listed = source.listed
         await ask(catalog, "refunds of euros")
-        assert source.listed == listed, "what was read is not read again by each question"
+        assert source.listed == listed, "a question does not read sources again"
     finally:
         await trail.close()
 

@@ -1,4 +1,4 @@
-"""A tool that names a route which does not exist is told, with what was probably meant."""
+"""A tool that names a missing route is reported, with the probable route."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def lead(why: str) -> list[Guidance]:
 
 @tool
 async def fixed(user: int) -> GuidedContent:
-    """Leads on to what a constant of the module names."""
+    """Guides to the route in a constant of the module."""
     return GuidedContent(content="", guidance=[guide(ORDER, f"Orders of {user}", user=user)])
 
 

@@ -1,4 +1,4 @@
-"""`get`: side by side, in order, checks in their order, each error with its code."""
+"""`get`: parallel execution, order of results, order of checks, and the code of each error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`get` of a resource: its content is data, and what goes wrong is its own failure."""
+"""`get` of a resource: its content is data, and an error affects its own entry only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Guidance leads on: computed from the result, within what the caller may use, with arguments that are filled in."""
+"""Guidance: computed from the result, limited to the caller's rights, with arguments filled in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three operations on all sources, and what is known of them."""
+"""The three operations on all sources, and their states."""
 
 from __future__ import annotations
 

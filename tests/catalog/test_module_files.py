@@ -1,4 +1,4 @@
-"""Where Python would find a module, told without running any of it."""
+"""The place where Python would find a module, found without running it."""
 
 from __future__ import annotations
 

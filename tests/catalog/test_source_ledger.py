@@ -1,4 +1,4 @@
-"""Who holds the book of a source, whatever happens to clocks and to whoever held it before."""
+"""The lease on the ledger of a source, with changed clocks and dead holders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Text of others stays data: on one line, unseen characters gone, no mark of ours to forge, no fence to leave."""
+"""Foreign text stays data: it is on one line or in a fence, has no invisible characters, and cannot forge Clew's
+markup."""
 
 from __future__ import annotations
 
@@ -83,7 +84,7 @@ PARAGRAPHS = ["paragraph_open", "inline", "paragraph_close"] * 2
 
 
 def rendered(line: str) -> str:
-    """What a reader of markdown sees of a line: its words, and its code between backticks."""
+    """The visible text of a line of markdown: its words, and its code between backticks."""
     [paragraph] = [token for token in MarkdownIt("commonmark").parse(line) if token.type == "inline"]
     return "".join(f"`{each.content}`" if each.type == "code_inline" else each.content for each in paragraph.children)
 

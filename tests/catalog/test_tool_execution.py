@@ -1,4 +1,4 @@
-"""Whatever a tool does, it is the failure of its own entry alone, and it ends in time."""
+"""A misbehaving tool fails only its own entry, and ends within the time limit."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ async def test_a_malformed_result_is_the_failure_of_its_entry_alone(tmp_path: Pa
 
 
 class Odd(BaseException):
-    """An error that is no Exception, and cannot say what it is."""
+    """An error that is not an Exception, and whose `str` fails."""
 
     def __str__(self) -> str:
         raise ValueError("unspeakable")

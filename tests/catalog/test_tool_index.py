@@ -1,4 +1,4 @@
-"""Tools on the trail: exactly those of a domain, written once, put in order after whatever happened."""
+"""Tools on the trail: exactly those of a domain, each written once, and repaired after interruptions."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def test_changed_tools_are_updated_and_gone_ones_removed(trail: Trail) -> 
     assert await routes(trail, "s") == ["d://tools/a", "d://tools/b", "d://tools/e"]
     plain = msgspec.structs.replace(domain, tools=[some_tool("b")])
     await index_domain(trail, plain, by=ME)
-    assert await routes(trail) == ["d://tools/b"], "what had needed a scope is known from before"
+    assert await routes(trail) == ["d://tools/b"], "the scopes of earlier records are known"
 
 
 async def test_a_domain_can_be_dropped_and_come_back(trail: Trail) -> None:

@@ -1,4 +1,4 @@
-"""How long a tool may take, how much it may say, how often it runs at once, and how it is stopped."""
+"""Limits of a tool: time, length of the result, concurrent calls, and its cancellation."""
 
 from __future__ import annotations
 

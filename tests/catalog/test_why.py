@@ -1,4 +1,4 @@
-"""`why` tells for every route why it is, or is not, there."""
+"""`why` explains for every route why a caller can or cannot use it."""
 
 from __future__ import annotations
 

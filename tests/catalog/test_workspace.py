@@ -1,4 +1,4 @@
-"""What is reached from one folder: packages, the repository, sources and foreign servers in one catalog."""
+"""The catalog of one folder: domains of packages, the repository, sources and foreign servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A catalog for the tests of this door, with tools that can be watched, and the door itself on a free port."""
+"""A catalog with observable tools for the tests of the MCP server, and the server itself on a free port."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SECRET = "hunter2-must-stay-unseen"
 
 
 class Gate:
-    """A tool that waits here can be seen to begin and to be cancelled."""
+    """Records when a waiting tool begins and when it is cancelled."""
 
     def __init__(self) -> None:
         self.entered = asyncio.Event()

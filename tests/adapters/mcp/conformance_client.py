@@ -1,8 +1,8 @@
 """The registry's connection as the client that the conformance suite measures.
 
-It does what Clew does with a server: it reads what there is, and calls the tools with the arguments that they need. A
-server that wants a login gets one, by a browser that agrees to everything. The suite starts a program for each
-scenario, which is conformance_relay.py: it hands what it was told to the client, so that this is loaded once.
+It uses a server as Clew does: it reads all lists, and calls the tools with the required arguments. If a server requires
+a login, a simulated browser agrees to everything. The suite starts a program for each scenario, which is
+conformance_relay.py: it passes its arguments to the client, which is loaded only once.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ class AgreeingBrowser:
 
 
 async def accept(question: Elicitation) -> Elicited:
-    """What a user says who presses the button and fills in nothing."""
+    """The answer of a user who confirms and fills in nothing."""
     return Elicited(action="accept", content={})
 
 
 async def auth_of(scenario: str, context: Mapping[str, str], url: str) -> Auth:
-    """What the user of this client would have configured."""
+    """The configuration that a user of this client would write."""
     if not scenario.startswith("auth/"):
         return Auth()
     secret = FromEnv("client_secret") if "client_secret" in context else None
@@ -73,7 +73,7 @@ async def auth_of(scenario: str, context: Mapping[str, str], url: str) -> Auth:
 
 
 async def issuer_of(url: str) -> str:
-    """The suite does not name it, so it is looked up, as whoever writes the configuration would."""
+    """The suite does not name it, so it is looked up, as the author of a configuration would do."""
     place = urlsplit(url)
     async with httpx.AsyncClient(verify=False) as client:
         about = await client.get(f"{place.scheme}://{place.netloc}/.well-known/oauth-protected-resource{place.path}")
@@ -82,7 +82,7 @@ async def issuer_of(url: str) -> str:
 
 
 def calls_of(tools: list[dict[str, Any]], context: Mapping[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The calls that the suite asks for, or else one of each tool."""
+    """The calls that the suite requests, or else one call of each tool."""
     asked = [(each["name"], each.get("arguments", {})) for each in context.get("toolCalls", ())]
     schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
     return asked or [(name, GIVEN.get(name) or arguments_of(schema, schemas)) for name, schema in schemas.items()]
@@ -119,7 +119,7 @@ async def use(url: str, scenario: str, context: Mapping[str, Any]) -> None:
 
 
 class Client:
-    """Does what relays ask of it, one thing after another, and keeps how each scenario ended: empty where it was well,
+    """Carries out the requests of relays one after another, and records how each scenario ended: empty for success,
     else the error."""
 
     def __init__(self) -> None:
@@ -138,7 +138,7 @@ class Client:
         async with self._turn:
             try:
                 await use(told["url"], told["scenario"], told["context"])
-            except Exception:  # the boundary of a task: the suite is told, and decides
+            except Exception:  # the boundary of a task: the suite gets the error, and decides
                 self.ended[told["scenario"]] = traceback.format_exc()
             else:
                 self.ended[told["scenario"]] = ""

@@ -1,5 +1,5 @@
-"""The program that the conformance suite starts for a scenario: it hands what it was told to the client at a port of
-this machine, and ends as the client does. It loads next to nothing, since it is started dozens of times."""
+"""The program that the conformance suite starts for a scenario: it passes its arguments to the client at a port of this
+machine, and ends with the exit code of the client. It loads next to nothing, since it is started dozens of times."""
 
 import json
 import os

@@ -1,6 +1,5 @@
-"""What the conformance suite wants a server to have: tools, prompts and resources with given names and answers.
-
-None of it is Clew's; it is served through Clew's application over HTTP, so that the suite measures that.
+"""The tools, prompts and resources that the conformance suite expects of a server, with given names and answers. They
+are served through Clew's application over HTTP, so that the suite tests that application.
 """
 
 from __future__ import annotations

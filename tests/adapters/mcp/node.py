@@ -48,6 +48,6 @@ async def run_node(*arguments: str, cwd: Path = FOLDER, timeout: float = 60) -> 
 
 
 def read_checks(folder: Path) -> dict[str, list[Check]]:
-    """What the conformance suite has left in a folder: the checks of each scenario."""
+    """The checks of each scenario, from the files that the conformance suite wrote to a folder."""
     found = {str(file.parent.relative_to(folder)): json.loads(file.read_text()) for file in folder.rglob("checks.json")}
     return {re.sub(r"^server-|-\d{4}-\d\d-\d\dT[\d-]+Z$", "", name): checks for name, checks in found.items()}

@@ -18,7 +18,7 @@ from tests.adapters.mcp.catalogs import ME, Gate, fraud_domain, open_catalog
 
 @tool
 async def chatter(context: ToolContext) -> str:
-    """A tool that prints, starts a program that prints, and reads what it is not meant to."""
+    """A tool that prints, starts a program that prints, and reads standard input, which it must not do."""
     print("a line of Python")
     await (await asyncio.create_subprocess_exec("echo", "a line of a program")).wait()
     return f"read {sys.stdin.read()!r}"

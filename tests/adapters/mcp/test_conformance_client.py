@@ -75,7 +75,7 @@ NOT_OFFERED = {
     "auth/dpop": "tokens bound to a key",
     "auth/dpop-nonce": "tokens bound to a key",
 }
-"""Scenarios of optional extensions that the client does not declare, and what it would have to have."""
+"""Scenarios of optional extensions that the client does not declare, each with the required feature."""
 
 REFUSED = (
     "auth/scope-retry-limit",
@@ -86,7 +86,7 @@ REFUSED = (
     "auth/iss-normalized",
     "auth/metadata-issuer-mismatch",
 )
-"""Scenarios whose server is not to be trusted, or never content: the client has to end with an error."""
+"""Scenarios with an untrustworthy server, or one that always asks for more: the client must end with an error."""
 
 
 async def run_suite(era: str, folder: Path) -> dict[str, str]:

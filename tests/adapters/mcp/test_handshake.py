@@ -35,7 +35,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def talk(folder: Path, *messages: dict[str, Any]) -> list[dict[str, Any]]:
-    """Send messages to `clew mcp` in a folder, and close its input; what it answers."""
+    """Send messages to `clew mcp` in a folder, close its input, and return its answers."""
     done = subprocess.run(
         [sys.executable, "-m", "clew", "mcp"],
         input="".join(f"{json.dumps(each)}\n" for each in messages),

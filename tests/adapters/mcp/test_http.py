@@ -262,7 +262,7 @@ async def test_callers_at_the_same_time_get_their_own_answers(door: Door, http: 
 async def test_it_is_mounted_behind_the_door_of_rest_and_ends_with_its_server(
     tmp_path: Path, catalog: Catalog, http: httpx.AsyncClient
 ) -> None:
-    """A stream of a session is open when the server stops, and does not hold it up. Answers that stream have a
+    """An open stream of a session does not delay the end of the server. Answers that stream have a
     request id of their own each."""
     give_key(tmp_path)
     clock = SystemClock()

@@ -25,7 +25,7 @@ STRANGER = Principal(owner_id="else", agent_id="eve")
 
 
 async def call(workspace: Workspace, era: str, *calls: tuple[str, dict[str, Any]], by: Principal = ME) -> list[str]:
-    """The texts of calls that follow each other, each with the handle of the one before."""
+    """The texts of successive calls, each made with the handle of the previous one."""
     told, handle = [], None
     async with Client(build_server(workspace.catalog, lambda context: by), mode=era, cache=None) as client:
         for name, arguments in calls:

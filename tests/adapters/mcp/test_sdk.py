@@ -1,4 +1,4 @@
-"""The SDK as `clew mcp` imports it: sooner, and otherwise as it is."""
+"""The SDK as `clew mcp` imports it: faster, but with the same behaviour."""
 
 from __future__ import annotations
 

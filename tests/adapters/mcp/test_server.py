@@ -1,4 +1,4 @@
-"""What the server offers, through a client of the Python SDK in the same process."""
+"""The features of the server, through a client of the Python SDK in the same process."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ async def test_a_resource_is_listed_and_read_as_data(catalog: Catalog, era: str)
 
 
 async def test_a_strict_catalog_reads_to_an_agent_only_what_it_was_shown(tmp_path: Path, era: str) -> None:
-    """Without a session a handle says what was shown; a listing shows nothing in that sense."""
+    """Without a session, a handle identifies the shown routes; a listing shows no routes."""
     async with open_catalog(tmp_path, fraud_domain(), strict=True) as catalog, connect(catalog, era) as client:
         assert [each.uri for each in (await client.list_resources()).resources] == [HANDBOOK]
         with pytest.raises(MCPError, match="was not shown to you yet") as refused:

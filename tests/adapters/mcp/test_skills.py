@@ -1,4 +1,4 @@
-"""Skills over MCP (SEP-2640), through a client that somebody else wrote, and as ordinary resources."""
+"""Skills over MCP (SEP-2640), through an independent client, and as ordinary resources."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Process:
                 assert line, f"ended without saying {said!r}"
 
     async def end(self) -> tuple[list[dict[str, Any]], str, int]:
-        """Close its input: what it still answers, what it said, and its exit code."""
+        """Close its input, and return its last answers, its error output and its exit code."""
         out, err = await asyncio.wait_for(self.process.communicate(b""), PATIENCE)
         assert self.process.returncode is not None
         return [json.loads(line) for line in out.splitlines()], err.decode(), self.process.returncode

@@ -1,4 +1,4 @@
-"""Clients of the TypeScript SDKs, the one of the handshake era and the present one, drive the server."""
+"""Clients of the TypeScript SDKs, for the handshake era and for the present protocol, use the server."""
 
 from __future__ import annotations
 

@@ -140,7 +140,7 @@ async def test_a_call_that_is_made_while_the_first_workers_of_its_place_start_ha
 
     @tool(name="where", effects=Effects(reads_only=True))
     async def late() -> str:
-        """Answer when the others have looked at the call."""
+        """Answer after the others have checked the call."""
         await eventually(lambda: is_settled(trail, "tools-runner", me), "the others have looked")
         return "shop"
 
@@ -171,7 +171,7 @@ async def test_calls_at_a_place_whose_worker_has_gone_are_refused_once(
 ) -> None:
     async with running(trail, clock, me, [], tools=[where("anywhere")], roles=TOOLS_ONLY) as run:
         async with running(trail, clock, me, [], tools=[where("shop")], roles=TOOLS_ONLY, worker_tags=SHOP):
-            """The queue of the place is there from now on."""
+            """From now on the queue of the place exists."""
         await ask(run, "where", AT_SHOP)
         await asyncio.gather(watch(run).look(), watch(run).look())
         await run.until(Selector(schema_name=run.flow.response))
@@ -185,7 +185,7 @@ async def test_an_old_call_waits_for_a_worker_of_its_place_that_starts_anew(
 ) -> None:
     async with running(trail, clock, me, [], tools=[where("anywhere")], roles=TOOLS_ONLY) as run:
         async with running(trail, clock, me, [], tools=[where("shop")], roles=TOOLS_ONLY, worker_tags=SHOP):
-            """The queue of the place is there from now on."""
+            """From now on the queue of the place exists."""
         await ask(run, "where", AT_SHOP)
         clock.advance(hours=5)
         looking = watch(run)

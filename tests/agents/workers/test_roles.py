@@ -1,4 +1,4 @@
-"""Roles of processes: who claims what, and that nothing is missed while a role has no process."""
+"""Roles of processes: the events that each claims, and no lost events while a role has no process."""
 
 from __future__ import annotations
 

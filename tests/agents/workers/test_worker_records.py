@@ -1,4 +1,4 @@
-"""Records and signs of life of workers: who is live, and what an idle process leaves behind."""
+"""Records and signs of life of workers: the list of live workers, and the records of an idle process."""
 
 from __future__ import annotations
 

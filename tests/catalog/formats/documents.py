@@ -1,4 +1,4 @@
-"""Documents to read, and what holds for every tree that a format gives."""
+"""Sample documents, and checks that apply to every tree of a format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def document(body: str | bytes | dict[str, Any] | list[Any], content_type: str, 
 def read(
     body: str | bytes | dict[str, Any] | list[Any], content_type: str, *, id: str = "guide.md", base: str = ""
 ) -> ResourceNode:
-    """The root of what the shipped formats make of a document, checked."""
+    """The checked root node that the shipped formats build from a document."""
     found = find_format(content_type, ALL)
     assert found is not None, content_type
     roots = found.parse(document(body, content_type, id), base)

@@ -1,4 +1,4 @@
-"""A file of code is described by what its author says of it, else by what it defines."""
+"""A file of code is described by its author's comment, else by its definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All formats together: which one is taken for a type, and what holds for whatever they are given."""
+"""All formats together: the choice of a format by type, and properties for any input."""
 
 from __future__ import annotations
 

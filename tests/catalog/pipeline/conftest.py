@@ -19,7 +19,7 @@ from clew.trail.store import Trail
 
 
 class Shop:
-    """A trail, a caller and a clock: what every refresh needs."""
+    """A trail, a caller and a clock for tests of refreshes."""
 
     def __init__(self, trail: Trail, me: Principal, clock: ManualClock) -> None:
         self.trail, self.me, self.clock = trail, me, clock

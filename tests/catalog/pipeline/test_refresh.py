@@ -1,4 +1,4 @@
-"""Refreshing one source: incremental, fetch-then-swap, and what is told of everything that goes wrong."""
+"""Refreshing one source: incremental, fetch before replace, and a report of every failure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who sees what a refresh wrote, and how it is searched, filtered and sorted."""
+"""Visibility, search, filters and order of resources after a refresh."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ def hostile(mode: str, *arguments: str, **more: Any) -> McpServerConfig:
 
 @contextmanager
 def over_http(name: str) -> Iterator[str]:
-    """A fixture server behind a socket that listens already, so that nobody has to wait for it."""
+    """A fixture server behind a socket that already listens, so that tests need not wait for it."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         fd = listening.fileno()
         running = subprocess.Popen(program(name, "http", str(fd)), pass_fds=(fd,), stderr=subprocess.DEVNULL)

@@ -1,4 +1,4 @@
-"""A tool is used as it was approved, or not at all."""
+"""A tool is used in its approved version, or not at all."""
 
 from __future__ import annotations
 

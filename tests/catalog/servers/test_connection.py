@@ -1,4 +1,4 @@
-"""A connection lives as long as it is used, comes back after it died, and outlives whatever a server does."""
+"""A connection stays open while it is used, restarts after a failure, and survives any behaviour of a server."""
 
 from __future__ import annotations
 

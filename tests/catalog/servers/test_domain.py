@@ -1,4 +1,4 @@
-"""A foreign server as a domain: its entry point teaches, its tools are hidden, its words are data."""
+"""A foreign server as a domain: its entry point explains it, its tools are hidden, and its texts are data."""
 
 from __future__ import annotations
 

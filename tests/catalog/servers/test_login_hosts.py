@@ -1,4 +1,4 @@
-"""Where a server leads a login: to public hosts, and to others only where it is itself among them."""
+"""Hosts that a server may redirect a login to: public ones, and private ones only for a private server."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_public_server_leads_to_public_hosts_only(home: str, address: st
 
 
 class Listening:
-    """A server of this machine that notes who is asked for."""
+    """A server of this machine that records the requested hosts."""
 
     def __init__(self) -> None:
         self.asked: list[bytes] = []
@@ -117,7 +117,7 @@ def authority() -> Iterator[Authority]:
 
 @pytest.fixture
 def public_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`localhost` counts as a host of the internet; nobody else is looked up."""
+    """`localhost` is treated as a host of the internet; no other name is resolved."""
     known = {"localhost": [PUBLIC], "127.0.0.1": ["127.0.0.1"], "login.example": [PUBLIC], "10.0.0.1": ["10.0.0.1"]}
     monkeypatch.setattr("clew.catalog.servers.login.login_hosts.resolve_host", names(known))
 

@@ -32,7 +32,7 @@ from .conftest import PATIENCE, Opened
 from .fixtures.authority import Authority, running_authority
 
 BROWSER_LOGS = ("httpx", "httpcore")
-"""What the browser of these tests is made of; our own client is another one."""
+"""The HTTP client of the simulated browser; Clew's own client is separate."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What foreign servers answer stays behind its fences, however much it is."""
+"""Results of foreign servers stay inside their fences at any length."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ ERAS = ("2025-11-25", "2026-07-28")
 
 
 class Answering:
-    """A model with one answer, which keeps what it was asked."""
+    """A model with one answer that records its requests."""
 
     def __init__(self, answer: ModelReply | ModelError) -> None:
         self.asked: list[ModelRequest] = []

@@ -1,4 +1,4 @@
-"""Foreign schemas: how they are shown, and what is said of arguments that do not fit."""
+"""Foreign schemas: their display, and the errors for invalid arguments."""
 
 from __future__ import annotations
 

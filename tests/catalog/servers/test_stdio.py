@@ -1,4 +1,4 @@
-"""A program that is stopped takes along what it started."""
+"""When a program is stopped, the programs that it started are stopped too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Skills of a folder that somebody else wrote: listed, and not loaded before the user agrees to what they hold."""
+"""Skills of a folder that somebody else wrote: they are listed, but not loaded before the user agrees to their
+content."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def app(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[App]:
-    """An app that runs as `clew up` and `clew mcp` have it, and in which no question looks at the files by itself."""
+    """An app as in `clew up` and `clew mcp`, in which questions do not read files again themselves."""
     monkeypatch.setattr("clew.catalog.workspace.workspace.LOOK_SECONDS", 10_000.0)
     async with open_app(read_config(folder, {})) as opened, opened.keeping_fresh():
         yield opened

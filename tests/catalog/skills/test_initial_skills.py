@@ -1,4 +1,4 @@
-"""Skills that a caller starts with: over a door they count as loaded once their texts were given, and not before."""
+"""Initial skills of a caller: over MCP and REST they are loaded only after the caller got their texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every source promises, and what every source over HTTP promises besides."""
+"""The contract of every source, and the additional contract of every source over HTTP."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class HttpContract(SourceContract):
 
     @pytest.fixture
     def waits(self, monkeypatch: pytest.MonkeyPatch) -> list[float]:
-        """How long the source would have waited; it goes on at once."""
+        """The pause of the source, which is recorded and skipped."""
         waited: list[float] = []
 
         async def note(seconds: float) -> None:

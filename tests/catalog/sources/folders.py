@@ -1,4 +1,4 @@
-"""Folders made for tests, and what a listing of them says."""
+"""Folders for tests, and the results of listing them."""
 
 from __future__ import annotations
 

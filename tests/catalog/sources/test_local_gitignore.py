@@ -1,4 +1,4 @@
-"""What git ignores in a folder is not read."""
+"""Files that git ignores are not read."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ async def test_invalid_rules_change_nothing(tmp_path: Path) -> None:
 
 
 def list_with_git(root: Path) -> list[str]:
-    """What git would add, in a repository that is made here."""
+    """The files that git would add in a test repository."""
     subprocess.run(["git", "init", "-q", root], check=True, timeout=60)
     command = ["git", "-c", "core.excludesFile=", "ls-files", "-z", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=root, capture_output=True, check=True, timeout=60).stdout
@@ -138,7 +138,7 @@ for document in asyncio.run(LocalSource(Path(sys.argv[1])).list_documents()).doc
 
 
 def list_apart(root: Path) -> list[str]:
-    """The documents by another process, which is ended should it hang."""
+    """The documents as listed by another process, which is killed if it hangs."""
     done = subprocess.run([sys.executable, "-c", LIST, str(root)], capture_output=True, check=True, timeout=60)
     return done.stdout.decode().split()
 

@@ -170,7 +170,7 @@ def _closer_looks(deps: MemberDeps, files: TreeFiles) -> tuple[Tool, ...]:
 
 
 QUESTIONS: Mapping[Concern, str] = {
-    "race": "State that two tasks or threads change without a lock, and conditions that may change between check and use.",
+    "race": "State that two tasks or threads change without a lock, and conditions that may change after their check.",
     "leak": "Files, connections, tasks and locks that are not released on every path, including errors.",
     "deadlock": "Locks that are taken in different orders, and waits while a lock is held.",
     "security": "Input of others that reaches a command, a query, a path, a template or a log.",
