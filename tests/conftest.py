@@ -104,7 +104,8 @@ gc.disable()
 
 
 def pytest_collection_finish() -> None:
-    """What was collected is never looked at again, and new objects as seldom as in a command of Clew."""
+    """Collected tests are excluded from garbage collection, and new objects are scanned as rarely as in a command of
+    Clew."""
     gc.freeze()
     gc.set_threshold(YOUNG_OBJECTS)
     gc.enable()
@@ -127,7 +128,7 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 @pytest.fixture(scope="session")
 def memory() -> Iterator[Path | None]:
-    """A folder in memory with much room, None where there is none. What a killed run has left there is removed."""
+    """A folder in memory with much room, None where there is none. Files of a killed run are removed."""
     if not (MEMORY.is_dir() and os.access(MEMORY, os.W_OK)):
         yield None
         return
@@ -161,7 +162,7 @@ def trust_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def trust_file(trust_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where this test keeps what is trusted, also in other processes; the user's own file is never touched."""
+    """The trust file of this test, also for other processes; the user's own file is never touched."""
     path = trust_folder / f"{uuid4().hex}.json"
     monkeypatch.setenv("CLEW_TRUST", str(path))
     return path
@@ -169,14 +170,14 @@ def trust_file(trust_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture(autouse=True)
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys of the person who runs the tests are out of sight, also of programs that tests start."""
+    """API keys of the person who runs the tests are hidden, also from programs that tests start."""
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENROUTER_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(autouse=True)
 def settling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests wait until consumers have passed events that are not for them, which is written when nothing else comes."""
+    """Tests wait until the stored cursors of consumers have passed unwanted events, so write these cursors soon."""
     monkeypatch.setattr("clew.trail.sqlite.consumers.deliveries.SETTLE", 50_000)
 
 

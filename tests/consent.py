@@ -1,4 +1,4 @@
-"""Consent as a user gives it, for tests that are about something else."""
+"""Consent of a user, for tests of other features."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ from clew.trust import Trust
 
 
 def trust_all(folder: Path) -> None:
-    """Agree to whatever the settings of a folder bring, as they are now."""
+    """Agree to everything in the current settings of a folder."""
     Trust.open().grant(read_wishes(read_config(folder, {})))

@@ -1,4 +1,4 @@
-"""What tests of conversations share: an agent's part, played by the test itself, record by record."""
+"""Helpers for tests of conversations, in which the test itself writes the records of the agent."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Stage:
         await self.write("agent.response.v1", context, "agent:response", "chat:output")
 
     async def wait_for(self, schema_name: str) -> Breadcrumb:
-        """The first record of that schema in this run, once it is there."""
+        """The first record of that schema in this run, as soon as it exists."""
         selector = Selector(schema_name=schema_name, all_tags=self.tags)
         async with asyncio.timeout(PATIENCE):
             async for event in self.trail.log.follow(0, by=self.by, selector=selector):

@@ -83,7 +83,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def clew(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Clew:
-    """Run one command and return what it answered. Success is expected of those that do not look at the code."""
+    """Run one command and return what it answered. Tests that do not read the exit code expect success."""
 
     def run(*arguments: str, stdin: bytes | None = None) -> Result:
         given = io.TextIOWrapper(io.BytesIO(stdin or b""), encoding="utf-8")
@@ -97,7 +97,7 @@ def clew(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.M
 
 @pytest.fixture
 def on_terminal(folder: Path, monkeypatch: pytest.MonkeyPatch) -> OnTerminal:
-    """Run a command that succeeds at a terminal, of 100 columns unless COLUMNS says otherwise; what it shows there."""
+    """Run a successful command at a terminal of 100 columns, or of COLUMNS, and return its output."""
 
     def run(*arguments: str, **environment: str) -> str:
         leader, follower = pty.openpty()

@@ -34,7 +34,7 @@ class Terminal:
         self._seen = 0
 
     def until(self, text: str) -> None:
-        """Wait until it shows this, after the text that was waited for before."""
+        """Wait until it shows this text after the text of the previous wait."""
         while text not in self.shown[self._seen :]:
             assert self._read(), self.shown
         self._seen = self.shown.index(text, self._seen) + len(text)
@@ -43,7 +43,7 @@ class Terminal:
         os.write(self._fd, keys.encode())
 
     def answer(self, line: str, *shown: str) -> None:
-        """Type a line, and wait until it shows these."""
+        """Type a line, and wait until it shows these texts."""
         self.type(f"{line}\r")
         for text in shown:
             self.until(text)

@@ -1,4 +1,4 @@
-"""What `clew agents --permissions` lists: all that is in force, however much was answered since."""
+"""`clew agents --permissions` lists all permissions in force, even after many later answers."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ def test_counts_of_a_copy_and_of_an_owner_say_what_they_count(clew: Clew, folder
     clew("trail", "put", "--title", "here")
     clew("trail", "put", "--title", "gone", "--ttl", "2020-01-01T00:00:00Z")
     clew("trail", "put", "--title", "other", "--owner", "other")
-    clew("doctor")  # its look at the catalog writes what the folder offers
+    clew("doctor")  # opening the catalog writes the tools of the folder
     stats = clew("trail", "stats", "--json").json["breadcrumbs"]
     told = clew("trail", "stats")
     assert told.rows[0] == ["breadcrumbs", str(stats)]

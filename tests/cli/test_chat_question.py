@@ -1,4 +1,4 @@
-"""A question for permission shows all that is agreed to."""
+"""A permission question shows everything that the user would allow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Entries in the settings of coding agents: whatever stood there before still stands there."""
+"""Entries in the settings of coding agents: all earlier content stays."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_json_that_cannot_be_understood_is_refused(client: ClientFile, text: str
 
 
 def is_within(before: str, after: str) -> bool:
-    """Whether a text can be made from another by leaving something out, whatever spaces there are."""
+    """Whether removing parts of one text gives the other, ignoring spaces."""
     left = iter("".join(after.split()))
     return all(character in left for character in "".join(before.split()))
 

@@ -41,7 +41,7 @@ def toml(folder: Path) -> Path:
 
 
 def editor(folder: Path, code: str) -> str:
-    """A program that edits the file of its last argument, as the value of EDITOR."""
+    """The value of EDITOR: a program that edits the file in its last argument."""
     path = folder.parent / "editor.py"
     path.write_text(f"import pathlib, sys\nfile = pathlib.Path(sys.argv[1])\n{code}\n")
     return f"{sys.executable} {path}"

@@ -1,4 +1,4 @@
-"""Telling coding agents about the server of this folder, in files below a home that is not the tester's."""
+"""`clew connect` in the settings of coding agents, below a temporary home folder."""
 
 from __future__ import annotations
 

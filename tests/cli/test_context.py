@@ -1,4 +1,4 @@
-"""What a model would see, at the command line."""
+"""Context previews on the command line."""
 
 from __future__ import annotations
 

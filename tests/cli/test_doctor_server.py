@@ -1,4 +1,4 @@
-"""What the doctor finds on a PostgreSQL server, and re-embedding there."""
+"""Findings of the doctor on a PostgreSQL server, and re-embedding there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A cloned folder that brings keys, an address, a trail elsewhere or a link: nothing of it counts without consent."""
+"""A cloned folder that brings keys, an address, a trail elsewhere or a link: Clew uses none of it without consent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""A trail that came with a folder: somebody else's agents, answered questions and permissions. Nothing runs on it
-before the user agrees, and nothing of what waited on it ever."""
+"""A trail that came with a folder, with somebody else's agents, answered questions and permissions. Nothing runs on it
+before the user agrees, and its pending work never runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def ask_for_commands(app: App) -> None:
 
 
 async def leave_traps(app: App) -> None:
-    """Answers that nobody has acted on yet, an agent with mail, and a webhook."""
+    """Unhandled answers, an agent with pending messages, and a webhook."""
     for id, (_, answer) in COMMANDS.items():
         await write(app, "permission.answer.v1", {"request_id": id, "answer": answer}, f"request:{id}")
     agent = {"agent_id": "spy", "system_prompt": "Obey.", "context_trigger": {"schema_name": "user.message.v1"}}
@@ -192,7 +192,7 @@ def put_request(clew: Clew) -> None:
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
-    """Look until it is so; a minute is long for whatever comes at all."""
+    """Check until it is true, for at most a minute."""
     until = time.monotonic() + PATIENCE
     while not is_so():
         assert time.monotonic() < until

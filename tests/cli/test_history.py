@@ -1,4 +1,4 @@
-"""Commands on what was done: why a line is so, commits as answers, notes, briefings."""
+"""Commands about history: explanations of lines, commits as answers, notes and briefs."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def test_ctrl_c_at_a_secret_keeps_nothing_and_ends(clew: Clew, folder: Path) -> 
 
 
 SLOW = '''
-"""A source of which one document never comes, until somebody says go."""
+"""A source with one document that does not arrive before a signal."""
 
 import asyncio
 from pathlib import Path

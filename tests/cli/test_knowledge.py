@@ -1,4 +1,4 @@
-"""Commands on what is known of the files around the folder."""
+"""Commands for the knowledge of the files around the folder."""
 
 from __future__ import annotations
 

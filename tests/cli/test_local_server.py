@@ -1,4 +1,4 @@
-"""`clew ask` beside a running `clew up`: the same output, of a process that loads almost nothing."""
+"""`clew ask` beside a running `clew up`: the same output, from a process that loads almost nothing."""
 
 from __future__ import annotations
 
@@ -78,7 +78,8 @@ def loaded_by(*arguments: str, **environment: str) -> tuple[str, set[str]]:
 
 
 def lasting(result: Result) -> tuple[int, str, str]:
-    """A result without what differs from call to call: the handle with its tokens, and scores, which age."""
+    """A result without the parts that differ from call to call: the handle with its tokens, and scores, which depend on
+    time."""
     return result.code, re.sub(r'clew-[\w-]{16}|,?"(?:score|tokens)":[\d.e-]+', "", result.out), result.err
 
 

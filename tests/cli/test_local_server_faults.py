@@ -44,7 +44,7 @@ SETTINGS = "from clew.config.define import define_config\n\nconfig = define_conf
 
 @contextmanager
 def listening(path: Path) -> Iterator[socket.socket]:
-    """A listener at the path of a socket, in whose place a server would be."""
+    """A listener in place of a server, at the path of its socket."""
     with socket.socket(socket.AF_UNIX) as listener:
         here = Path.cwd()
         os.chdir(path.parent)  # the path of a socket is short

@@ -1,4 +1,4 @@
-"""Logging in to a foreign server by command, with a browser that is another program."""
+"""Logging in to a foreign server by command, with a simulated browser."""
 
 from __future__ import annotations
 

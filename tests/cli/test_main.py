@@ -1,4 +1,4 @@
-"""The door itself: help, usage, errors, exit codes, signals and pipes."""
+"""The command itself: help, usage, errors, exit codes, signals and pipes."""
 
 from __future__ import annotations
 

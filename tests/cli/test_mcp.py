@@ -1,4 +1,4 @@
-"""The folder's catalog over MCP: a process that an agent starts, and the door of `clew up`."""
+"""The folder's catalog over MCP: a process that an agent starts, and the endpoint of `clew up`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def project(folder: Path) -> Path:
 
 @asynccontextmanager
 async def over_stdio(tmp_path: Path, *arguments: str, cwd: Path | None = None, **more: Any) -> AsyncIterator[Client]:
-    # the SDK leaves a stream open at its end, which is told where warnings are errors
+    # the SDK leaves a stream open at its end, which is an error here because warnings are errors
     environ = {name: value for name, value in os.environ.items() if name != "PYTHONWARNINGS"}
     command = [*COMMAND[1:], "mcp", *arguments]
     parameters = StdioServerParameters(command=COMMAND[0], args=command, cwd=cwd or tmp_path, env=environ)
@@ -220,7 +220,7 @@ def test_up_serves_mcp_with_a_token_at_once_and_ends_cleanly_with_a_session_open
     async def talk(process: Popen[str], url: str, token: str) -> None:
         headers = {"Authorization": f"Bearer {token}"}
         async with httpx.AsyncClient(verify=False, timeout=PATIENCE) as http:
-            # the first request of all: the door is still being built
+            # the very first request: the endpoint is still being built
             refused = await http.post(url, json=INITIALIZE, headers=ACCEPT)
             assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
             wrong = await http.post(url, json=INITIALIZE, headers=ACCEPT | {"Authorization": "Bearer x.y.z"})

@@ -429,7 +429,7 @@ def test_rows_of_earlier_versions_are_moved(clew: Clew, places: Places) -> None:
 
 
 def test_a_new_table_or_column_must_be_moved_or_derived(places: Places) -> None:
-    """Whoever adds one must say in `clew.trail.move.tables`, or in `DERIVED` of a replica, where it comes from."""
+    """A new one must be listed in `clew.trail.move.tables`, or in `DERIVED` of a replica."""
     moved = {table.name: set(table.columns) for table in TABLES}
     for kind, derived in (("sqlite", SQLITE_DERIVED), ("postgres", POSTGRES_DERIVED)):
         address = places(kind)

@@ -1,4 +1,4 @@
-"""Bringing foreign MCP servers in: what the user names is agreed to, what a folder brings is asked about."""
+"""Importing foreign MCP servers: naming one is consent, and those of a folder need consent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is printed has no power over the terminal."""
+"""Printed text cannot control the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process of a command: what it loads, and how it uses the collector and numpy's threads."""
+"""The process of a command: its imports, its garbage collection and numpy's threads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ sys.exit(code)
 
 
 def run_process(*arguments: str, cwd: Path, **variables: str) -> dict[str, Any]:
-    """Run a command in a process of its own and return what it says of itself."""
+    """Run a command in a separate process and return its report about itself."""
     command = [sys.executable, "-c", PROGRAM, *arguments]
     environment = {**os.environ, "CLEW_NO_SERVER": "1", **variables}
     if "OPENBLAS_NUM_THREADS" not in variables:

@@ -1,4 +1,4 @@
-"""The sign of life of a command that takes longer than a moment."""
+"""The progress line of a command that takes longer than a moment."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Terminal(io.StringIO):
 
 
 def open_terminal(monkeypatch: pytest.MonkeyPatch, patience: float = 0.0) -> Terminal:
-    """A terminal in the place of standard error, and a sign of life without patience."""
+    """A terminal as standard error, and a progress line that appears at once."""
     shown = Terminal()
     monkeypatch.setattr(sys, "stderr", shown)
     monkeypatch.setattr(module, "PATIENCE", patience)

@@ -1,5 +1,5 @@
-"""Commands work on the project around the current folder, and read neither a whole machine nor a very large folder
-unasked."""
+"""Commands work on the project around the current folder. They read neither a whole machine nor a very large folder
+without asking."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`clew route`: the order of the decision, the metadata of questions, and what goes wrong."""
+"""`clew route`: the order of the decision, the metadata of questions, and errors."""
 
 from __future__ import annotations
 

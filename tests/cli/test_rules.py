@@ -1,4 +1,4 @@
-"""`clew rules`: which rules hold where and why, which there are, and what they link to."""
+"""`clew rules`: the rules of a path with reasons, the list of rules, and linked documents."""
 
 from __future__ import annotations
 

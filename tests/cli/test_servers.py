@@ -1,4 +1,4 @@
-"""Foreign MCP servers by command: taking them over, looking at them, approving, forgetting."""
+"""Foreign MCP servers by command: import, list, approve and remove."""
 
 from __future__ import annotations
 

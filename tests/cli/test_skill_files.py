@@ -1,4 +1,4 @@
-"""The commands over the files of skills: as a person begins, checks, mends and builds them."""
+"""The commands for files of skills: create, check, fix and build."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills that a person imports: what is copied, what is not, and what counts as agreed to."""
+"""Skills that a person imports: copied and skipped files, and consent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands over skills: as a person lists, trusts, loads and looks at them."""
+"""The commands for skills: list, trust, load and show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Clew keeps for itself stays out of the way of what people wrote."""
+"""Clew's own records stay out of lists of the user's records."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def repository(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Repository:
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """A command in this process, which has imported no module of the folder."""
+    """A command in this process, which has not imported a module of the folder."""
     out, err, known = io.StringIO(), io.StringIO(), set(sys.modules)
     with redirect_stdout(out), redirect_stderr(err):
         code = main(arguments)

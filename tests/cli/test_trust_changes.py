@@ -1,4 +1,4 @@
-"""`clew trust` on a folder that was trusted before: which files and lines changed, and what an agent may do."""
+"""`clew trust` on a folder that was trusted before: changed files and lines, and the rights of an agent."""
 
 from __future__ import annotations
 

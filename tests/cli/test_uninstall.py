@@ -1,4 +1,4 @@
-"""`clew uninstall` removes what Clew wrote, and nothing else."""
+"""`clew uninstall` removes only what Clew wrote."""
 
 from __future__ import annotations
 

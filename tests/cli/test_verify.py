@@ -1,4 +1,4 @@
-"""`clew verify`: a person verifies what a tool ingested."""
+"""`clew verify`: a person verifies a source that a tool ingested."""
 
 from __future__ import annotations
 

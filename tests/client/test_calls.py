@@ -141,14 +141,14 @@ async def test_an_edit_gives_up_when_it_always_loses(client: Client) -> None:
 
 
 class Stubborn:
-    """A merge that is always made from a version that is no longer there."""
+    """A merge that always starts from an outdated version."""
 
     def __init__(self, attempts: list[int]) -> None:
         self._attempts = attempts
 
     def __call__(self, found: Breadcrumb) -> Change:
         self._attempts.append(found.version)
-        # The client sends the version it read; making that number wrong is as good as another writer.
+        # The client sends the version that it read. A wrong number has the same effect as another writer.
         msgspec.structs.force_setattr(found, "version", found.version + 1_000)
         return Change(title="x")
 

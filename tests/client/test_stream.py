@@ -1,4 +1,4 @@
-"""Following events through everything that can happen to a connection."""
+"""Following events through all failures of a connection."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ OPENED = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: clo
 
 @asynccontextmanager
 async def scripted(*answers: bytes) -> AsyncIterator[tuple[str, list[bytes]]]:
-    """A server that answers each connection with the next of the answers, and what it was sent."""
+    """A server that answers each connection with the next of its answers, and records the requests."""
     waiting, requests = list(answers), []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -1,4 +1,4 @@
-"""The blocks agent, mcp, skills, rules, adapters and scripts: defaults, located errors, and what each one does."""
+"""The blocks agent, mcp, skills, rules, adapters and scripts: defaults, located errors and effects."""
 
 from __future__ import annotations
 

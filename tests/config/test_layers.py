@@ -1,4 +1,4 @@
-"""Settings: where they come from, and what is said about those that cannot be."""
+"""Settings: their origins, and the errors for invalid ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`.clew/config.py`: it runs after consent to its exact content, apart from Clew, and gives data only."""
+"""`.clew/config.py` runs after consent to its exact content, in a separate process, and returns only data."""
 
 from __future__ import annotations
 

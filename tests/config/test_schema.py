@@ -1,4 +1,4 @@
-"""The JSON Schema for editors says the same as the reader of the settings."""
+"""The JSON Schema for editors agrees with the reader of the settings."""
 
 from __future__ import annotations
 

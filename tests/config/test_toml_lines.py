@@ -1,4 +1,4 @@
-"""Lines of settings in a TOML document, however it is written."""
+"""Lines of settings in TOML documents of any style."""
 
 from __future__ import annotations
 

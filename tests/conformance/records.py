@@ -20,7 +20,7 @@ from clew.trail.store import Trail
 
 
 class LetterEmbedder:
-    """A second embedder, to change to: how often each letter stands in a text. Remembers how much it did."""
+    """A second embedder to change to: the counts of letters in a text. Remembers how much it did."""
 
     dimension = 26
 
@@ -56,7 +56,7 @@ def short(value: object) -> str:
 
 
 def draft(title: str = "Note", /, **fields: Any) -> Draft:
-    """A draft that needs to say only what its test is about."""
+    """A draft for which a test gives only the fields that matter."""
     return Draft(title=title, **{"context": {}, **fields})
 
 
@@ -100,7 +100,7 @@ async def make_all(trail: Trail, by: Principal, *titles: str, **fields: Any) -> 
 
 
 async def list_all(trail: Trail, by: Principal, selector: Selector = EVERYTHING) -> list[Breadcrumb]:
-    """Everything the selector means, oldest first, over all pages."""
+    """All records of the selector, oldest first, over all pages."""
     page = await trail.records.list(selector, by=by, limit=1_000, oldest_first=True)
     items = list(page.items)
     while page.cursor is not None:
@@ -140,7 +140,7 @@ async def claim_one(trail: Trail, by: Principal, consumer: str, **options: Any) 
 
 
 LEASE = timedelta(seconds=30)
-"""As long as a claim is held where nothing else is said."""
+"""The default length of a claim."""
 
 
 async def register(trail: Trail, by: Principal, name: str = "c", **parts: Any) -> None:

@@ -1,4 +1,4 @@
-"""No answer grows without bound, however large the breadcrumbs are: pages end early, and the next goes on."""
+"""Answers are bounded even for large breadcrumbs: a page ends early, and the next page continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Deliveries` with limits: they hold over everybody who claims, and the groups of a consumer take turns."""
+"""`Deliveries` with limits: they apply over all workers, and the groups of a consumer take turns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A consumer belongs to the scopes of the one who registered it: whoever holds fewer can neither see nor take it."""
+"""A consumer has the scopes of the principal that registered it. A principal with fewer scopes can neither see nor use
+it."""
 
 from __future__ import annotations
 

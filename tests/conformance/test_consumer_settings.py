@@ -1,4 +1,4 @@
-"""`Consumer`: where it begins, whether a session's events stand in line, and what a dead worker leaves behind."""
+"""`Consumer`: its start, the order of a session's events, and the events of a dead worker."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_a_worker_that_waits_gets_a_delayed_event_in_time(
     await make(trail, me, "a")
     assert not await claim(trail, me, limit=10)
     clock.advance(seconds=1)
-    await make(trail, me, "b")  # an event wakes workers that a changed clock does not
+    await make(trail, me, "b")  # an event wakes workers; a changed clock does not
     async with asyncio.timeout(PATIENCE):
         assert titles(await waiting) == ["a"]
 

@@ -14,7 +14,7 @@ from tests.conformance.records import PATIENCE, claim, draft, make, register
 async def test_a_waiting_consumer_is_woken_by_the_one_record_of_a_transaction_whose_content_it_wants(
     trail: Trail, me: Principal
 ) -> None:
-    """The content of a record decides, also beside others in its transaction, after a change, and for an output."""
+    """The content of a record decides: also with others in one transaction, after a change, and for an output."""
     await register(trail, me, "greps", selector=Selector(context_match=[ContextMatch(path="tool", value="grep")]))
     await register(trail, me, "outputs")
     waiting = asyncio.create_task(trail.deliveries.claim("greps", by=me, worker="w", wait=PATIENCE))

@@ -1,4 +1,4 @@
-"""`DeadLetters`: what a consumer gave up on is kept with its reason, and can be replayed once it can work."""
+"""`DeadLetters`: events that a consumer gave up on are kept with the reason, and can be replayed."""
 
 from __future__ import annotations
 

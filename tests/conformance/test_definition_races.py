@@ -1,4 +1,5 @@
-"""A definition that changes while breadcrumbs are being checked: what is written fits the definitions of its moment."""
+"""A definition that changes while breadcrumbs are checked: written records fit the definitions at the time of the
+write."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ NEEDS_NAME = {"type": "object", "required": ["name"]}
 
 @pytest.mark.req("RCR-13")
 async def test_no_write_bypasses_a_concurrent_definition(trail: Trail, me: Principal) -> None:
-    """All are begun at once: those that come before the definition are free of it, those after it are refused."""
+    """All writes begin at once. Those before the definition are accepted, those after it are refused."""
     await trail.records.create(Draft(title="Known before", context={}, schema_name="tool.v1"), by=me)
     free = [
         asyncio.ensure_future(trail.records.create(Draft(title="Free", context={}, schema_name="tool.v1"), by=me))

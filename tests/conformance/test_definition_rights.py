@@ -1,4 +1,4 @@
-"""What rules other breadcrumbs (schemas, TTL policies) is written by a curator only, whichever way it comes in."""
+"""Only a curator may write definitions that affect other breadcrumbs (schemas, TTL policies), by any kind of write."""
 
 from __future__ import annotations
 

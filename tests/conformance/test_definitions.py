@@ -76,7 +76,7 @@ async def test_other_schemas_and_other_owners_are_not_concerned(
 
 
 async def test_a_definition_with_scopes_governs_nobody(trail: Trail) -> None:
-    """Otherwise those without the scope would feel rules that they cannot read."""
+    """Otherwise rules would apply to callers who cannot read them."""
     wide = Principal(owner_id="acme", scopes=frozenset({"hr"}))
     context = {"schema_name": "tool.v1", "json_schema": NEEDS_NAME}
     made = await make(trail, wide, "Scoped", schema_name="schema.def.v1", context=context, scopes=["hr"])

@@ -1,4 +1,4 @@
-"""`Deliveries`: each event is handled once per consumer, in order within a session, however many workers run."""
+"""`Deliveries`: each event is handled once per consumer, in order within a session, with any number of workers."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ async def test_a_refused_write_beside_a_good_one_does_not_keep_its_event_from_wh
 
 @pytest.mark.req("RCR-22")
 async def test_a_claim_that_is_cancelled_holds_nothing(trail: Trail, me: Principal) -> None:
-    """However far it has come: before it looks, while it stands, while it is committed."""
+    """At every stage: before it reads, while it waits, while it is committed."""
     await register(trail, me)
     for delay in range(40):
         waiting = asyncio.ensure_future(wait_for_one(trail, me))

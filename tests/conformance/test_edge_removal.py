@@ -1,4 +1,4 @@
-"""Edges of a trail: removing them, what stays, and looking at them."""
+"""Edges of a trail: removal, remaining edges, and lists."""
 
 from __future__ import annotations
 

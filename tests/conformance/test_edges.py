@@ -1,4 +1,4 @@
-"""Edges of a trail: adding them, all or none, and what is refused."""
+"""Edges of a trail: adding them, all or none, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The four kinds of TTL: what has expired does not exist, whether or not hygiene has come by."""
+"""The four kinds of TTL: an expired record does not exist, even before hygiene has removed it."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_what_has_expired_is_gone_for_every_call(trail: Trail, me: Princip
 async def test_expiry_follows_the_time_of_day_when_the_clock_is_set_back(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    """A clock that was wrongly ahead must not have ended what it promised to keep; what is purged stays away."""
+    """A clock that was ahead must not end records early; removed records stay removed."""
     short, long = await make(trail, me, ttl=lasting(clock, hours=1)), await make(trail, me, ttl=lasting(clock, hours=9))
     clock.advance(hours=2)
     assert not await is_there(trail, me, short.id)

@@ -61,7 +61,7 @@ async def test_keys_work_within_a_batch_and_between_batches(trail: Trail, me: Pr
 async def test_a_repeat_returns_what_the_first_call_wrote_and_nothing_of_later_changes(
     trail: Trail, me: Principal
 ) -> None:
-    """Who may only write learns nothing of what others have made of it."""
+    """A principal that may only write does not see changes by others."""
     first = await make(trail, me, idempotency_key="k")
     await trail.records.update(first.id, Change(title="Changed", tags=["new"]), expect=1, by=me)
     emitter = Principal(owner_id=me.owner_id, agent_id="emitter", roles=frozenset({"emitter"}))
@@ -83,7 +83,7 @@ async def test_a_key_of_a_breadcrumb_that_the_caller_may_not_see_is_taken_but_sh
 
 
 async def test_a_key_of_a_deleted_breadcrumb_stays_taken(trail: Trail, me: Principal) -> None:
-    """A late retry must not bring back what was deleted on purpose."""
+    """A late retry must not restore a record that was deleted on purpose."""
     first = await make(trail, me, idempotency_key="k")
     await trail.records.delete(first.id, by=me)
     with pytest.raises(AlreadyExists):

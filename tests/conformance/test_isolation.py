@@ -1,7 +1,7 @@
-"""Nothing crosses owners or lacks a scope, asked of the storage layer itself: no door stands before it here.
+"""Records of other owners or scopes stay hidden, tested on the storage layer itself without an interface above it.
 
 Random worlds of two owners are written, then every call of a random principal is compared with a model in plain
-Python. A record's scopes are those of its newest version: whoever lacks them sees none of its versions or events.
+Python. A record's scopes are those of its newest version. A principal without them sees none of its versions or events.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _world_numbers = count()
 
 
 class Spec(NamedTuple):
-    """A record to be: whose, the scopes at first, those after an update (if any), and whether it is deleted.
+    """A planned record: its owner, its first scopes, those after an update (if any), and whether it is deleted.
 
     Two records in a row that have different owners get the same id.
     """
@@ -78,7 +78,7 @@ class World:
         return Principal(owner_id=f"{self.name}-{viewer.owner}", scopes=viewer.scopes, roles=viewer.roles)
 
     def owner(self, name: str) -> Principal:
-        """One that may do and see everything of an owner."""
+        """A principal with all roles and scopes of an owner."""
         return self.principal(Viewer(name, frozenset(SCOPES), ROLES))
 
     async def build(self, arrows: list[tuple[int, int]]) -> World:
@@ -116,7 +116,7 @@ class World:
         return {at for at, spec in enumerate(self.specs) if not spec.deleted and self.may_know(viewer, at)}
 
     def is_seen(self, viewer: Viewer, id: str) -> bool:
-        """Whether the id is one of a record that the viewer sees, whoever else uses it."""
+        """Whether the viewer sees a record with this id, even if other owners use the id too."""
         return any(self.ids[at] == id for at in self.visible(viewer))
 
     def events(self, viewer: Viewer) -> Counter[str]:
@@ -145,7 +145,7 @@ class World:
 
 
 async def answer(call: Awaitable[Any]) -> Any:
-    """What a call gives, or the kind of its refusal."""
+    """The result of a call, or the class of its error."""
     try:
         return await call
     except (NotFound, AccessDenied) as error:
@@ -277,7 +277,7 @@ async def check_hidden_edges(world: World, viewer: Viewer, by: Principal, id: st
 
 
 async def drain(trail: Trail, by: Principal, consumer: str, *, finish: bool = True) -> AsyncIterator[Claim]:
-    """Every claim that the caller can get of a consumer, each finished or given up."""
+    """All claims that the caller can get from a consumer, each finished or failed."""
     while held := await trail.deliveries.claim(consumer, by=by, worker="w", limit=100):
         for each in held:
             yield each
@@ -401,7 +401,7 @@ async def test_an_event_that_waits_while_its_scopes_are_narrowed_is_not_counted(
 
 
 async def test_a_consumer_cannot_be_taken_over_by_one_who_lacks_its_scopes(trail: Trail) -> None:
-    """Neither to see what waits for it, nor to make it miss anything."""
+    """The caller can neither see its pending events nor make it miss any."""
     await trail.deliveries.register(Consumer(name="c"), by=WIDE)
     await make(trail, WIDE, "Salaries", scopes=["hr"])
     await trail.deliveries.release(await claim_one(trail, WIDE, "c"), by=WIDE)

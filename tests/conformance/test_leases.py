@@ -158,7 +158,7 @@ async def test_a_bad_output_writes_nothing_and_keeps_the_claim(trail: Trail, me:
 async def test_an_output_with_the_key_of_its_claim_is_written_once_whoever_finishes(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
-    """A worker that wrote its effect but died before it acknowledged: the next one recognises the effect."""
+    """A worker died after its effect and before the acknowledgement: the next worker recognises the effect."""
     await register(trail, me)
     await make(trail, me, "a")
     first = await claim_one(trail, me, "c")
@@ -277,7 +277,7 @@ async def test_an_event_that_killed_too_many_workers_can_be_claimed_to_be_ended(
     for _ in range(MAX_DEATHS):
         assert (await claim_one(trail, me, "c", with_refused=True)).refusal == ""
         clock.advance(seconds=31)
-    for deaths in (MAX_DEATHS, MAX_DEATHS + 1):  # the first worker that is to end it dies too
+    for deaths in (MAX_DEATHS, MAX_DEATHS + 1):  # the first worker that should end it dies too
         held = await claim_one(trail, me, "c", with_refused=True)
         assert (titles([held]), held.refusal) == (["poison"], f"{deaths} workers died with it")
         assert await trail.deliveries.claim("c", by=me, worker="other", with_refused=True) == []

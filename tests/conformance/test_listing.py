@@ -1,4 +1,4 @@
-"""`Records.list`: pages in order of creation, stable while others write, and what a selector means."""
+"""`Records.list`: pages in order of creation, stable during other writes, and the meaning of selectors."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def test_a_cursor_neither_repeats_nor_hides_while_others_create_and_delete
         if page.cursor is None:
             break
         cursor = page.cursor
-        # the very item that the cursor stands on goes, and so does one that is still to come
+        # delete the item at the cursor, and one after it
         left = [id for id in (ids if oldest_first else ids[::-1]) if id not in seen and id not in gone]
         gone |= {left[1]} if len(left) > 1 else set()
         for id in (seen[-1], *left[1:2]):

@@ -20,7 +20,7 @@ from tests.conformance.records import PATIENCE, draft, lasting, list_all, make, 
 
 
 async def take(events: AsyncIterator[Event], count: int) -> list[Event]:
-    """The next events, or a failed test when they do not come."""
+    """The next events; the test fails if they do not come."""
     async with asyncio.timeout(PATIENCE):
         return [await anext(events) for _ in range(count)]
 

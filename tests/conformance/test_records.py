@@ -1,4 +1,4 @@
-"""`Records`: what is written is what is read, whole or not at all."""
+"""`Records`: a read returns exactly what was written; a write is complete or has no effect."""
 
 from __future__ import annotations
 
@@ -344,10 +344,10 @@ async def test_closing_twice_is_harmless(trail: Trail, open_again: OpenAgain, me
 async def test_what_was_accepted_is_finished_and_answered_when_the_trail_is_closed(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
-    await make(trail, me, "A first one: from now on the definitions are known")
+    await make(trail, me, "A first record: from now on the definitions are cached")
     waiting = [asyncio.ensure_future(make(trail, me, f"Note {number}")) for number in range(20)]
     await asyncio.sleep(0)
-    # closed by another thread, so that no answer arrives here before the trail has let go of the file
+    # another thread closes it, so that no answer arrives here before the file is closed
     closing = threading.Thread(target=asyncio.run, args=(trail.close(),))
     closing.start()
     closing.join(PATIENCE)

@@ -1,4 +1,4 @@
-"""Who may do what: every method that takes a principal, against every role."""
+"""The rights of roles: every method that takes a principal, with every role."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.req("RCR-18"), pytest.mark.req("O12")]
 
 
 class Scene(msgspec.Struct):
-    """A trail with one of everything, and who tries to do something to it."""
+    """A trail with one record of each kind, and a principal that tries to change it."""
 
     trail: Trail
     first: str

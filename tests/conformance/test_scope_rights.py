@@ -1,4 +1,5 @@
-"""Scopes on a record: an emitter puts on only what it holds, or the record would be hidden from its own writer."""
+"""Scopes on a record: an emitter may add only its own scopes, because the record would otherwise be hidden from its
+writer."""
 
 from __future__ import annotations
 

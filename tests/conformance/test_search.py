@@ -1,4 +1,4 @@
-"""`Search`: the best breadcrumbs, what was just written included, filters never starving the limit."""
+"""`Search`: the best breadcrumbs, including those just written, and full answers with every filter."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ async def test_what_was_used_up_gives_its_place_to_the_next(trail: Trail, me: Pr
 async def test_a_field_that_counts_nothing_does_not_starve_the_limit(
     trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
 ) -> None:
-    """Thousands have the word in their titles only, which are not asked."""
+    """Thousands of records have the word only in their titles, which are not searched."""
     await trail.records.create_many(crowded, by=me)
     wanted = sorted(f"Fits {number}" for number in range(40))
     assert sorted(await found_titles(trail, me, "thread", weights={"title": 0.0}, limit=40)) == wanted
@@ -442,7 +442,7 @@ async def test_what_others_wrote_neither_shows_nor_weighs(trail: Trail, me: Prin
 
 @pytest.mark.req("RCR-19")
 async def test_what_a_scope_hides_neither_shows_nor_weighs(trail: Trail, me: Principal) -> None:
-    """Scores would otherwise tell which words stand in what the caller may not read."""
+    """Otherwise scores would reveal words of records that the caller may not read."""
     await make_all(trail, me, "thread of wool", "wool and more wool", "a ship with a thread")
     before = await look_for(trail, me, "thread wool ship")
     await make_all(trail, me, *["thread of wool", "ship"] * 50, scopes=["hr"])

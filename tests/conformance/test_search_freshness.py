@@ -1,5 +1,5 @@
-"""What a search knows of writes to another open trail: scopes, tags, ends of life and vectors that changed; whatever
-was asked before, and by whom."""
+"""Searches see writes through another open trail: changed scopes, tags, expiry and vectors, after any earlier searches
+of any caller."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ async def test_answers_do_not_depend_on_earlier_searches(
 async def test_writes_of_many_records_elsewhere_are_found_by_words_and_by_vector(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
-    """So many that one look at the log does not bring all of them, and with changes and deletes among them."""
+    """More events than one read of the log returns, with changes and deletes among them."""
     other = await open_again()
     await make(trail, me, "first", embedding=[1.0, 0.0])
     assert await found_titles(trail, me, "first") == ["first"]

@@ -1,4 +1,4 @@
-"""`Search`: exact names first, then by the ranking that was asked for, always in the same order."""
+"""`Search`: exact names first, then by the requested ranking, always in the same order."""
 
 from __future__ import annotations
 

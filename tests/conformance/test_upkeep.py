@@ -165,7 +165,7 @@ async def reembed(trail: Trail, batch: int = 500) -> list[tuple[int, int]]:
 
 
 async def finish(change: AsyncIterator[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The steps of a change that comes to an end."""
+    """The steps of a complete change."""
     steps = []
     async for step in change:
         steps.append(step)

@@ -1,4 +1,4 @@
-"""Search by vector: as good as comparing with every one, whatever is filtered, deleted or replaced."""
+"""Search by vector: as good as a full comparison, with any filters, deletions and replacements."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_a_vector_must_have_the_dimension_of_the_embedder(meaning: Trail, 
 async def test_a_trail_of_foreign_vectors_does_not_take_those_of_an_embedder(
     trail: Trail, open_again: OpenAgain, me: Principal, wordllama: object
 ) -> None:
-    """The numbers may be as many; that they mean the same is not known."""
+    """The dimension may be equal, but the vectors of another embedder are not comparable."""
     await make(trail, me, "foreign", embedding=[1.0] * 256)
     await trail.close()
     again = await open_again(wordllama)  # type: ignore[arg-type]

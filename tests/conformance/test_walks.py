@@ -1,4 +1,4 @@
-"""Walks over the edges of a trail, the cheapest ways, and what is around several breadcrumbs."""
+"""Walks over the edges of a trail, cheapest paths, and edges around several breadcrumbs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the tests of contexts share: a trail that is set up, and short ways to write on it."""
+"""Fixtures for tests of contexts: a trail after setup, and short functions to write on it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _is_definition(piece: BootstrapPiece) -> bool:
 
 
 class Place:
-    """A trail with its owner, and what works on it. Each write is a second after the one before."""
+    """A trail with its owner and its handlers. Each write is a second after the one before."""
 
     def __init__(self, trail: Trail, me: Principal, clock: ManualClock) -> None:
         self.trail = trail
@@ -39,7 +39,7 @@ class Place:
         self.builder = ContextBuilder(trail, None, self.flow, clock)
 
     async def write(self, text: str, *, link: bool = True, **given: Any) -> Breadcrumb:
-        """A note with a text, or what is given instead; linked as the handler would."""
+        """A note with a text or other fields, linked as by the handler."""
         self.clock.advance(seconds=1)
         fields = {"title": "A note", "schema_name": "note.v1", "context": {"text": text}} | given
         written = await self.trail.records.create(Draft(**fields), by=self.me)
@@ -62,7 +62,7 @@ def agent(name: str = "assistant", *, trigger: Any = None, **sources: Any) -> Ag
 
 
 def quiet(**sources: Any) -> AgentDefinition:
-    """An agent that wants nothing of its own accord."""
+    """An agent without sources of its own."""
     off = {"semantic": {"enabled": False}, "session": {"enabled": False}, "graph": {"enabled": False}}
     return agent(**{**off, **sources})
 

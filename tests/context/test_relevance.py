@@ -1,4 +1,4 @@
-"""What is close enough to be in a context: short messages, what was said elsewhere, and what says the same twice."""
+"""Relevance for a context: short messages, messages of other sessions, and duplicates."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LONG = " ".join(f"word{number}" for number in range(80))
 
 @pytest.fixture
 async def place(tmp_path: Path, clock: ManualClock, me: Principal) -> AsyncIterator[Place]:
-    """A trail on which closeness is that of meaning, with all that comes with Clew."""
+    """A trail with an embedder and all definitions of Clew."""
     trail = await open_trail(f"sqlite://{tmp_path}/trail.db", clock, open_embedder("wordllama"))
     await bootstrap(trail, me)
     yield Place(trail, me, clock)

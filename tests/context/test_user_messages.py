@@ -1,4 +1,4 @@
-"""Whose messages are shown as spoken, and whose as data."""
+"""Messages of the user are shown as spoken, those of others as data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gate of CI on the modules that decide what an agent has: every branch is taken, by a suite of some size."""
+"""The coverage gate of CI for the modules that decide which skills and tools an agent has: every branch is taken."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 CRITICAL = ("registry", "exposure", "sessions/tool_mapping", "prompt", "variables")
-"""Registry, filtering and the prompt that follows them, with what they stand on."""
+"""Registry, filters and prompt, with the modules that they use."""
 LEAST_TESTS, LEAST_OF_ERRORS = 140, 30
 
 

@@ -1,4 +1,4 @@
-"""What the docs show of a shell is what a shell does.
+"""The shell sessions in the docs show the real output of the shell.
 
 The `console` blocks of a page are one session in an empty folder, with the examples beside it. A block that names a
 file, such as `toml .clew/config.toml`, is written there on the way. `…` stands for any text, alone on a line for any
@@ -57,7 +57,7 @@ def exchanges(text: str) -> list[tuple[str, list[str]]]:
 
 
 def write_script(page: Path) -> tuple[str, list[tuple[str, list[str]]]]:
-    """A script that does what the page does, with a mark before each command."""
+    """A script with the commands of the page, and a mark before each."""
     lines: list[str] = []
     shown: list[tuple[str, list[str]]] = []
     for block in blocks(page):

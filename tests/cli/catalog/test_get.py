@@ -1,4 +1,4 @@
-"""`clew get` and `clew why`: values, routes side by side, and what is refused."""
+"""`clew get` and `clew why`: values, parallel routes, and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the catalog's commands show: clean, styled on a terminal alone, and as JSON."""
+"""The output of the catalog's commands: clean, styled only on a terminal, and as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sources and domains on the command line: listed, refreshed, and what is skipped."""
+"""Sources and domains on the command line: lists, refreshes and skipped sources."""
 
 from __future__ import annotations
 

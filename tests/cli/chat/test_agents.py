@@ -1,4 +1,4 @@
-"""Which model, agent and adapter answer a chat, what is told where they cannot, and what was used."""
+"""The model, agent and adapter that answer a chat, errors if they cannot, and the usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `clew chat` answers: one question, lines of a pipe, sessions that go on, permission."""
+"""Answers of `clew chat`: to one question, to lines of a pipe, in continued sessions, and with permissions."""
 
 from __future__ import annotations
 

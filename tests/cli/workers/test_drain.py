@@ -1,4 +1,4 @@
-"""A process that gets a signal: it is not ready any more, finishes what is under way, or gives it back."""
+"""A process after a signal: it is no longer ready, and finishes or releases its claims."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.servers import give_key
 
 
 class SlowReceiver:
-    """Takes webhooks, and answers each only when the test lets it."""
+    """Receives webhooks, and answers each only when the test allows it."""
 
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
@@ -61,7 +61,7 @@ def receiver(clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def begin_delivery(clew: Clew, url: str, receiver: SlowReceiver) -> None:
-    """Subscribe the receiver, and write what it is told of."""
+    """Subscribe the receiver, and write records for it."""
     headers = {"Authorization": f"Bearer {clew('token').out.strip()}"}
     hook = {"url": receiver.url, "secret": "signing"}
     body = {"name": "hook", "selector": {"all_tags": ["mine"]}, "webhook": hook}

@@ -1,4 +1,4 @@
-"""Several processes of `clew up` on one trail: roles, the list of workers, and what signals and kills cost."""
+"""Several processes of `clew up` on one trail: roles, the list of workers, signals and kills."""
 
 from __future__ import annotations
 
