@@ -1,4 +1,4 @@
-"""What tests of handlers share: a handler that remembers its events, a worker that runs, and waiting for its work."""
+"""Helpers for tests of handlers: a handler that records its events, a running worker, and waits for its work."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ LONG = timedelta(seconds=30)
 PATIENCE = 60.0
 """Seconds after which a wait in a test has failed."""
 PAUSE = 0.005
-"""Seconds between two looks of a wait: a loop without them takes the processor from those that it waits for."""
+"""Seconds between two checks of a wait. A busy loop would slow down the work that it waits for."""
 
 
 def note(text: str = "hello", *tags: str) -> Draft:
@@ -36,7 +36,7 @@ def text_of(event: Event) -> str:
 
 
 class Calls:
-    """A handler function that remembers its events and does what a test wants."""
+    """A handler function that records its events and then calls a function of the test."""
 
     def __init__(self, act: Callable[[Event], Any] = lambda event: None) -> None:
         self._act = act
@@ -83,7 +83,7 @@ async def until(
 
 
 async def settled(trail: Trail, name: str = "reader") -> ConsumerState:
-    """The consumer once it has looked at everything and has nothing to do."""
+    """The consumer, after it has read all events and has no work left."""
     head = await trail.log.head()
     return await until(trail, lambda state: state.cursor >= head and state.pending + state.claimed == 0, name)
 
@@ -94,14 +94,15 @@ async def texts(trail: Trail, schema_name: str) -> list[str]:
 
 
 async def pass_time(trail: Trail, clock: ManualClock, **amount: float) -> None:
-    """Move the clock once nothing is under way, and let the workers look at it."""
+    """Move the clock when no work is under way, and let the workers read it."""
     await until(trail, lambda state: state.claimed == 0)
     clock.advance(**amount)
     await look_again(trail)
 
 
 async def look_again(trail: Trail) -> None:
-    """Let every worker look what is due now: where consumers change, none waits for the time that it knew."""
+    """Let every worker check for due events now: after a change of consumers, a worker may wait for an outdated
+    time."""
     passing = Consumer(name=f"passing-{uuid4()}", selector=Selector(schema_name="passing.v1"))
     await trail.deliveries.register(passing, by=ANN)
     await trail.deliveries.unregister(passing.name, by=ANN)

@@ -36,7 +36,7 @@ POINTS: tuple[Point, ...] = ("before", "inside", "finishing", "after")
 
 @dataclass(frozen=True, slots=True)
 class Doom:
-    """Where the process dies: a point around one event."""
+    """The point at which the process dies, before or after an event."""
 
     step: str
     name: str
@@ -114,9 +114,11 @@ class MortalDeliveries:
 
     async def finish(self, claim: Claim, outputs: Sequence[Draft], *, by: Principal) -> list[Breadcrumb]:
         finishing = asyncio.create_task(self._finish_and_die(claim, outputs, by))
-        await asyncio.sleep(0)  # the write is on its way; whether it is committed is open
+        await asyncio.sleep(0)  # the write has been sent; it may or may not be committed
         self._doom.strike(claim, "finishing")
-        return await asyncio.shield(finishing)  # doom comes although the heartbeat may stop the work just now
+        return await asyncio.shield(
+            finishing
+        )  # the process must die even if the heartbeat stops the work at this moment
 
     async def _finish_and_die(self, claim: Claim, outputs: Sequence[Draft], by: Principal) -> list[Breadcrumb]:
         made = await self._deliveries.finish(claim, outputs, by=by)

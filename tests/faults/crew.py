@@ -78,7 +78,7 @@ async def stick_in_handler(channel: Connection, folder: Path, lease: timedelta) 
 
 
 async def die_in_handler(channel: Connection, folder: Path, lease: timedelta) -> None:
-    """Be killed by the job itself, as by the kernel for want of memory."""
+    """Let the job kill the process, as the kernel does when memory runs out."""
 
     async def die(event: Event, deps: object) -> list[Draft]:
         channel.send(("started", event.seq))
@@ -91,7 +91,7 @@ async def die_in_handler(channel: Connection, folder: Path, lease: timedelta) ->
 
 
 async def claim_and_wait(channel: Connection, folder: Path, lease: timedelta) -> None:
-    """Claim one event by hand, tell its key, and do nothing more."""
+    """Claim one event by hand, report its key, and do nothing more."""
     trail = await open_at(folder)
     [claim] = await trail.deliveries.claim(NAME, by=ME, worker="idle", lease=lease)
     channel.send((claim.event.seq, claim.attempt, claim.key))

@@ -68,7 +68,7 @@ def page_size(file: Path) -> int:
 
 
 def derived_pages(file: Path) -> set[int]:
-    """The pages that hold nothing but the inner part of a value that is derived from a record."""
+    """The pages that hold only the inner part of a value derived from a record."""
     connection = apsw.Connection(str(file))
     sql = "SELECT pageno - 1 FROM dbstat WHERE pagetype = 'overflow' AND name IN ('terms', 'vectors')"
     pages = {int(number) for (number,) in connection.execute(sql)}
@@ -93,7 +93,7 @@ def flip(file: Path, offset: int) -> None:
 
 
 def change_word(folder: Path, note: Breadcrumb) -> None:
-    """Change one bit of the word in the stored content of a note, and in what earlier writes left of it."""
+    """Change one bit of the word in the stored content of a note, and in remains of earlier writes."""
     stored = f'"word":"{note.context["word"]}"'.encode()
     content = file_of(folder).read_bytes()
     assert stored in content

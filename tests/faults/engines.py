@@ -1,4 +1,4 @@
-"""PostgreSQL, which flushes to disk, and NATS, each behind a proxy: all that a team of worker processes runs on."""
+"""The servers of a group of worker processes: PostgreSQL, which flushes to disk, and NATS, each behind a proxy."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Engines:
         return folder
 
     def head(self, folder: Path) -> int:
-        """The newest event of the trail, read past the proxy, whose faults are not for those who watch."""
+        """The newest event of the trail, read without the proxy, so that its faults do not affect the test itself."""
         name = (folder / ADDRESS).read_text().rpartition("/")[2]
         with psycopg.connect(self.postgres.address(name, "root")) as connection:
             (newest,) = connection.execute("SELECT head FROM log").fetchone() or (0,)
@@ -71,7 +71,7 @@ def _disturb(way: TcpProxy, moments: random.Random) -> None:
     """Cut, reset, hold or delay the connections for a moment."""
     how: Callable[[], None] = moments.choice([way.cut, way.reset, way.hold, lambda: way.delay(0.02)])
     how()
-    time.sleep(moments.uniform(0.0, MOMENT))  # how long the fault lasts, not a wait for anything
+    time.sleep(moments.uniform(0.0, MOMENT))  # the duration of the fault, not a wait for a condition
     way.restore()
 
 

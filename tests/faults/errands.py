@@ -1,4 +1,4 @@
-"""What child processes do for test_disk.py: use a trail where the disk or the permissions are against it.
+"""The work of child processes for test_disk.py: use a trail on a full disk or without permissions.
 
 An errand gets a folder and returns what happened. It runs in a process of its own, so that privileges and limits can
 be given up without giving up the test run.
@@ -43,7 +43,7 @@ async def run_errand(channel: Connection, folder: Path, errand: Errand, unprivil
 
 
 async def load_everything() -> None:
-    """Import what is imported late: the interpreter's own files may be out of reach for nobody."""
+    """Import late modules early, because the user `nobody` may not be able to read the interpreter's files."""
     trail = await open_trail("sqlite://:memory:")
     await trail.records.create(Draft(title="Warm", context={}), by=ME)
     await trail.index.search(SearchRequest(text="warm"), by=ME)
@@ -76,9 +76,9 @@ async def count(trail: Trail) -> int:
 
 
 def fill(folder: Path, leave: int) -> None:
-    """Leave no more than so many bytes of a small disk."""
+    """Leave only this number of bytes free on a small disk."""
     found = os.statvfs(folder)
-    with contextlib.suppress(OSError):  # the trail may take some of it first
+    with contextlib.suppress(OSError):  # the trail may use some of the space first
         (folder / "ballast").write_bytes(bytes(max(0, found.f_bavail * found.f_frsize - leave)))
 
 
@@ -87,7 +87,7 @@ def free(folder: Path) -> None:
 
 
 async def fill_up_and_free(folder: Path) -> dict[str, Any]:
-    """Write until nothing goes any more, look around, make room, and write again on the same trail."""
+    """Write until the disk is full, read, free some space, and write again on the same trail."""
     trail = await open_at(folder)
     kept = [await trail.records.create(note(f"early{number}"), by=ME) for number in range(10)]
     fill(folder, 200_000)
@@ -181,7 +181,7 @@ async def work_through_a_full_disk(folder: Path) -> dict[str, Any]:
 
 
 class Met(logging.Handler):
-    """Notices that a worker has met the full disk."""
+    """Detects that a worker has hit the full disk."""
 
     def __init__(self) -> None:
         super().__init__()

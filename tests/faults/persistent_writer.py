@@ -1,4 +1,4 @@
-"""A process that writes and handles what is written, and outlives its servers: it repeats what was not acknowledged."""
+"""A process that writes and handles records, and survives its servers: it repeats unacknowledged writes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class WrongClock(SystemClock):
 
 
 async def write_through_crashes(channel: Connection, folder: Path, writer: str, clock_jumps: bool = False) -> None:
-    """Write notes and handle them until the test says that it is enough."""
+    """Write notes and handle them until the test ends it."""
     clock = WrongClock(writer) if clock_jumps else SystemClock()
     trail, book, is_over = await open_patiently(folder, clock), Notebook(folder), asyncio.Event()
     asyncio.get_running_loop().add_reader(channel.fileno(), is_over.set)
@@ -75,7 +75,7 @@ async def write_notes(trail: Trail, book: Notebook, writer: str, is_over: asynci
 
 
 async def repeat_until_written(trail: Trail, draft: Draft) -> str:
-    """The id of the record. Whether a write that failed took place is not known: the key makes it one."""
+    """The id of the record. A failed write may have been committed; the key prevents a duplicate."""
     while True:
         try:
             return (await trail.records.create(draft, by=ME)).id

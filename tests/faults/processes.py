@@ -34,7 +34,7 @@ BUS = "bus"
 _forks = multiprocessing.get_context("forkserver")
 _CLEW = ["clew.trail.sqlite", "clew.trail.work.handlers", "clew.agents.assembly", "clew.catalog.catalog"]
 _LATE = ["clew.trail.sqlite.search", "clew.trail.postgres", "clew.bus.nats", "nats.aio.client", "splintr"]
-"""What Clew loads only when it is wanted, which nearly every process of these tests wants."""
+"""Modules that Clew imports late and that nearly every process of these tests needs."""
 _forks.set_forkserver_preload(["pytest", *_CLEW, *_LATE])
 
 
@@ -72,7 +72,7 @@ class Child:
         return not self._process.is_alive()
 
     def kill_if_alive(self) -> None:
-        """SIGKILL, also where the child ends at the same moment."""
+        """SIGKILL, even if the child ends at the same moment."""
         self._process.kill()
         self.wait()
 
@@ -109,7 +109,7 @@ def _run(function: Callable[..., Awaitable[None]], channel: Connection, argument
 
 
 async def eventually(holds: Callable[[], Awaitable[Any]], what: str, timeout: float = PATIENCE) -> Any:
-    """The first truthy answer, looked for every few milliseconds."""
+    """The first truthy answer of a call that is repeated every few milliseconds."""
     deadline = time.monotonic() + timeout
     while not (answer := await holds()):
         assert time.monotonic() < deadline, f"{what}: not within {timeout} s"
@@ -123,7 +123,7 @@ async def state_of(trail: Trail, consumer: str, by: Principal) -> ConsumerState 
 
 
 async def is_settled(trail: Trail, consumer: str, by: Principal) -> bool:
-    """Whether the consumer has looked at everything and holds and awaits nothing."""
+    """Whether the consumer has read all events, and has no claimed or waiting ones."""
     head, state = await trail.log.head(), await state_of(trail, consumer, by)
     return state is not None and state.cursor >= head and state.pending + state.claimed == 0
 

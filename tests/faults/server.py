@@ -10,7 +10,7 @@ from tests.servers import serve
 
 
 async def serve_until_killed(channel: Connection, folder: Path, port: int) -> None:
-    """Serve the trail of a folder, and tell where and with which credential."""
+    """Serve the trail of a folder, and print its address and credential."""
     async with serve(folder, port=port) as served:
         channel.send((served.url, served.credential))
         await asyncio.get_running_loop().create_future()

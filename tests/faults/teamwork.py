@@ -142,7 +142,7 @@ async def open_team(trail: Trail, folder: TeamFolder) -> Team:
 
 
 async def work(channel: Connection, path: Path, doom: Doom = NOWHERE) -> None:
-    """Work until the request is done, and say how it ended."""
+    """Work until the request is done, and report how it ended."""
     folder = open_folder(path)
     trail = await open_at(path, clock=folder.clock)
     arm(trail, doom)
@@ -191,7 +191,7 @@ async def outcome_of(path: Path) -> str:
 
 
 async def final_state(path: Path) -> dict[str, Any]:
-    """All that matters of the work, without ids, times and hashes of commits."""
+    """The comparable part of the work, without ids, times and hashes of commits."""
     folder = open_folder(path)
     trail = await open_at(path, clock=folder.clock)
     try:

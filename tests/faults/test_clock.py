@@ -1,4 +1,4 @@
-"""Clocks that jump: events stay in order, and what is due comes due by the time that has really passed."""
+"""Clocks that jump: events stay in order, and due times follow the real elapsed time."""
 
 from __future__ import annotations
 

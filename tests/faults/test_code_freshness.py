@@ -1,4 +1,4 @@
-"""Facts about code stay true whatever git and people do to the files: no stale fact is given as fresh."""
+"""Facts about code stay correct after all changes by git and people: no stale fact is presented as fresh."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def module_text(chance: random.Random, number: int) -> str:
 
 
 class Truth:
-    """What is in the files now, read by Python's own parser."""
+    """The current definitions in the files, read by Python's own parser."""
 
     def __init__(self, root: Path) -> None:
         self.bodies = {path.name: path.read_bytes() for path in root.glob("m*.py")}
@@ -64,7 +64,7 @@ class Truth:
 
 
 class Meddler:
-    """Does what people and git do to files, chosen by a seed."""
+    """Applies changes that people and git make to files, chosen by a seed."""
 
     def __init__(self, root: Path, chance: random.Random) -> None:
         self._root = root
@@ -107,7 +107,7 @@ class Meddler:
             write(self._root, f"m{number}.py", module_text(self._chance, number))
 
     def edit_unseen(self) -> None:
-        """A content of the same size, with the times put back."""
+        """Other content of the same size, with the old timestamps."""
         if place := self._some():
             before = place.stat()
             place.write_bytes(place.read_bytes().replace(b"(x):\n", b"(y):\n").replace(b"def f", b"def g", 1))
@@ -146,7 +146,7 @@ class Meddler:
 
 
 def without_conflicts(root: Path) -> None:
-    """Half a merge is no Python: what git could not decide is taken from where we are."""
+    """Files with conflict marks are not Python, so conflicts are resolved with the current branch."""
     for place in root.glob("m*.py"):
         if b"<<<<<<<" in place.read_bytes():
             git(root, "reset", "-q", "--hard")
@@ -176,7 +176,7 @@ async def test_after_200_checkouts_rebases_resets_and_edits_no_fact_is_stale(tmp
 
 
 async def compare_symbols(graph: CodeGraph, truth: Truth, chance: random.Random, about: str) -> None:
-    """Nothing was refreshed: what is asked about is right all the same."""
+    """Without a refresh, the answer is correct all the same."""
     for _ in range(4):
         number = chance.randrange(MODULES)
         name = (f"m{number}.py", f"{chance.choice('ffffg')}{number}_{chance.randrange(FUNCTIONS)}")

@@ -26,7 +26,7 @@ from tests.faults.processes import Child, open_at
 from tests.faults.writer import word_of
 
 LOGGED = 12
-"""Notes that are in the log of the file only, behind the ones in the file."""
+"""Notes that are only in the log, after those in the file."""
 EXPECTED = [word_of(f"note {number}") for number in range(RECORDS + LOGGED)]
 
 
@@ -79,7 +79,7 @@ async def test_a_torn_log_keeps_every_earlier_commit(folder: Path) -> None:
 
 async def test_a_flipped_bit_in_the_log_ends_it_before_that_commit(folder: Path) -> None:
     await leave_log(folder)
-    used = len(log_of(folder).read_bytes().rstrip(b"\0"))  # the rest is laid out for what is to come
+    used = len(log_of(folder).read_bytes().rstrip(b"\0"))  # the rest is reserved for later writes
     flip(log_of(folder), used // 2)
     found = await words(folder)
 

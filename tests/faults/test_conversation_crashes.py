@@ -43,7 +43,7 @@ FATAL: list[dict[str, Any]] = [PAYING[0], {"expect": f"{MAX_DEATHS} workers died
 
 
 def live(folder: Path, doom: Doom = NOWHERE, script: list[dict[str, Any]] = PAYING, text: str = BILL) -> str:
-    """One life of the process: what it said in the end, empty where it was killed."""
+    """One life of the process: its last output, empty if it was killed."""
     with Child(converse, folder, script, text, doom) as child:
         code = child.wait()
         assert code in (0, KILLED), f"the process ended with {code}"
@@ -145,7 +145,7 @@ def test_a_run_goes_on_with_an_error_if_a_tool_kills_every_worker(tmp_path: Path
 
 @pytest.mark.req("BEY-07")
 def test_a_finished_effect_without_a_key_is_not_repeated(tmp_path: Path) -> None:
-    """Only what was under way is in doubt: its response may be on the trail already."""
+    """Only the current call is in doubt: its response may be on the trail already."""
     base = asyncio.run(prepare(tmp_path))
     answered = asyncio.run(prepare(tmp_path / "dry"))
     assert live(tmp_path / "dry", NOWHERE, SENT_WELL, LETTER) == "Done."

@@ -1,4 +1,4 @@
-"""Torn, zeroed, flipped and foreign files: what is damaged is reported and never served as if it were whole."""
+"""Torn, zeroed, flipped and foreign files: damage is reported, and damaged data is never served as valid."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_a_zeroed_page_of_what_search_needs_is_reported_too(folder: Path) 
 
 
 async def unreported(folder: Path, notes: list[Breadcrumb], pages: set[int]) -> list[int]:
-    """Those of the pages that can be zeroed without anyone saying so."""
+    """The pages that can be zeroed without a report of damage."""
     silent = list[int]()
     for number in sorted(pages):
         damaged = copy_of(folder, str(number))
@@ -93,8 +93,8 @@ async def unreported(folder: Path, notes: list[Breadcrumb], pages: set[int]) -> 
 
 
 async def is_reported(folder: Path, notes: list[Breadcrumb]) -> bool:
-    """Whether opening or checking a damaged trail says so. What it serves all the same must be as it was written, and
-    nothing may be missing in silence."""
+    """Whether opening or checking a damaged trail says so. Served records must be unchanged, and no record may be
+    missing without a report."""
     try:
         trail = await open_at(folder)
     except Corrupted:

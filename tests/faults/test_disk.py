@@ -1,4 +1,4 @@
-"""Full disks, limits and missing permissions: a clear error, nothing lost, and no restart needed when it is over."""
+"""Full disks, limits and missing permissions: a clear error, no loss, and no restart needed afterwards."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ async def run_to_the_end(trail: Trail, folder: Path) -> None:
 
 
 async def is_at_rest(trail: Trail) -> bool:
-    """Whether no consumer has anything to do, and nothing was written while looking."""
+    """Whether no consumer has work left, and nothing was written during the check."""
     head = await trail.log.head()
     states = await trail.deliveries.consumers(by=ME)
     idle = all(state.cursor >= head and state.pending + state.claimed == 0 for state in states)
@@ -45,7 +45,7 @@ async def is_at_rest(trail: Trail) -> bool:
 
 
 async def final_state(trail: Trail, folder: Path) -> dict[str, Any]:
-    """All that a run leaves behind, without what differs from run to run: ids, times and the order across steps."""
+    """The comparable result of a run, without ids, times and the order across steps."""
     records = (await trail.records.list(by=ME, limit=1_000)).items
     events, _ = await trail.log.read(0, by=ME)
     return {
@@ -59,7 +59,7 @@ async def final_state(trail: Trail, folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The final state of a run that nothing disturbed."""
+    """The final state of an undisturbed run."""
 
     async def run(folder: Path) -> dict[str, Any]:
         async with accepted_job(folder) as trail:

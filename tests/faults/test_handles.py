@@ -1,4 +1,4 @@
-"""Handles through kill -9: what a caller was told it may use, it may use afterwards."""
+"""Handles survive kill -9: a caller may still use all routes that it was shown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUNDS = int(os.environ.get("CLEW_FAULT_ROUNDS", "20"))
 
 
 async def serve_until_killed(channel: Connection, folder: Path) -> None:
-    """Ask, follow the guidance, and tell each time what is known by then; never end."""
+    """Ask and follow the guidance without end, and report the shown routes each time."""
     async with catalog_at(folder, WAREHOUSE, strict=True) as (catalog, _):
         while True:
             handle = (await ask(catalog, "fraud")).handle

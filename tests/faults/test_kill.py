@@ -53,14 +53,14 @@ async def test_kills_lose_no_acknowledged_write_skip_no_event_and_repeat_no_outp
 
 
 def kill_again_and_again(folder: Path, rounds: int) -> None:
-    """Start a process a round and kill it at a random moment. One in three lives on beside the next process, so that
-    a file is both recovered after everyone died and shared with a neighbour that dies."""
+    """Start a process a round and kill it at a random moment. One process in three stays alive beside the next one. So
+    the file is sometimes recovered after all died, and sometimes shared with a process that dies."""
     moments, alive = random.Random(7), list[Child]()
     for round in range(rounds):
         child = Child(write_until_killed, folder, round)
         alive.append(child)
         assert child.hear() == "ready"
-        time.sleep(moments.uniform(0.020, 0.150))  # the moment of the kill, not a wait for anything
+        time.sleep(moments.uniform(0.020, 0.150))  # the moment of the kill, not a wait for a condition
         if len(alive) == 1 and moments.random() < 1 / 3 and round < rounds - 1:
             continue
         for victim in alive:
@@ -84,7 +84,7 @@ async def read_log(trail: Trail) -> list[Event]:
 
 
 async def check_records(trail: Trail, notes: list[tuple[str, str, int, str]]) -> None:
-    """What was acknowledged is there with its content; what was deleted is not."""
+    """Acknowledged records exist with their content; deleted ones do not."""
     gone = {id for verb, id, _, _ in notes if verb == "deleted"}
     in_doubt = {id for verb, id, _, _ in notes if verb == "deleting"} - gone
     for verb, id, version, name in notes:
@@ -132,7 +132,7 @@ def handled_by(output: Event) -> int:
 
 
 def check_keys(notes: list[tuple[str, str, int, str]], events: list[Event]) -> None:
-    """Whoever asked with a key got the one record of that key."""
+    """All callers with a key got the same record."""
     made = Counter(event.breadcrumb_id for event in events if event.schema_name == "keyed.v1")
     answers: dict[str, set[str]] = defaultdict(set)
     for verb, id, _, key in notes:
@@ -146,7 +146,7 @@ def check_keys(notes: list[tuple[str, str, int, str]], events: list[Event]) -> N
 
 
 async def check_search(trail: Trail, notes: list[tuple[str, str, int, str]]) -> None:
-    """A word that one record has finds that record; the word of a deleted record finds nothing."""
+    """A word of one record finds that record; a word of a deleted record finds nothing."""
     sample = random.Random(8)
     stats = await trail.upkeep.stats(by=ME)
     listed = await trail.records.list(Selector(schema_name="scrap.v1"), by=ME, limit=1_000)

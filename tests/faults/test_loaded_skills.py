@@ -1,4 +1,4 @@
-"""Loaded skills through kill -9 and between processes: what was told to be loaded is loaded afterwards."""
+"""Loaded skills survive kill -9 and are shared between processes: a skill that was reported as loaded stays loaded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def session_at(trail: Trail) -> AgentSession:
 
 
 async def load_until_killed(channel: Connection, folder: Path) -> None:
-    """Load and unload in turn, and tell each time what is there by then; never end."""
+    """Load and unload in turn without end, and report the loaded skills each time."""
     session = session_at(await open_at(folder, clock=SystemClock()))
     while True:
         for name in NAMES:

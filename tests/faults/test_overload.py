@@ -1,4 +1,4 @@
-"""More work than can be done: callers are told so, memory stays bounded, and one session does not drown another."""
+"""Overload: callers get an error, memory stays bounded, and one session does not block another."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ async def test_refused_writes_do_not_pile_up_in_memory(tmp_path: Path) -> None:
 
 @contextmanager
 def traced() -> Iterator[Any]:
-    """How many bytes Python holds more than at the beginning of the block."""
+    """The growth of Python's memory since the beginning of the block, in bytes."""
     tracemalloc.start()
     before, _ = tracemalloc.get_traced_memory()
     try:

@@ -1,4 +1,4 @@
-"""A full disk of the database: writes are refused, nothing acknowledged is lost, and all is well afterwards."""
+"""A full disk of the database: writes are refused, acknowledged records stay, and the trail works again afterwards."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def simple_note(name: str) -> Draft:
 
 
 async def write_until_refused(trail: Trail) -> tuple[list[str], str]:
-    """The ids of what was acknowledged, and the error."""
+    """The ids of the acknowledged records, and the error."""
     kept = list[str]()
     for number in range(20_000):
         name = f"n{number}"

@@ -80,7 +80,7 @@ def kill_again_and_again(folder: Path) -> None:
     for round in range(ROUNDS):
         with Child(refresh_until_killed, folder, round) as child:
             assert child.hear() == "ready"
-            time.sleep(moments.uniform(0.02, 0.25))  # the moment of the kill, not a wait for anything
+            time.sleep(moments.uniform(0.02, 0.25))  # the moment of the kill, not a wait for a condition
             child.kill()
 
 

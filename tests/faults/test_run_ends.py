@@ -41,7 +41,7 @@ def begin_team(folder: Path) -> Child:
 
 
 async def run_through(engines: Engines, folder: Path, start: Start, fault: str, events: tuple[int, ...]) -> str:
-    """Disturb a run after some of its events; what it said in the end. A process that ends early is started anew."""
+    """Disturb a run after some of its events, and return its last output. A process that ends early is started anew."""
     moments, left = random.Random(fault), list(events)
     base = engines.head(folder)
     child = start(folder)

@@ -1,4 +1,4 @@
-"""Many worker processes on PostgreSQL and NATS: each event is executed once, and those that drain lose nothing."""
+"""Many worker processes on PostgreSQL and NATS: each event is executed once, and draining workers lose nothing."""
 
 from __future__ import annotations
 

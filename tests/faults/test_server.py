@@ -1,4 +1,4 @@
-"""A server that is killed under its clients: whoever follows the events misses none."""
+"""A server that is killed under its clients: clients that follow events miss none."""
 
 from __future__ import annotations
 

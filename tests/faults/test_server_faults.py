@@ -1,4 +1,4 @@
-"""Rounds of faults under writers and workers on PostgreSQL and NATS: kill what is there, again and again; then count.
+"""Rounds of faults under writers and workers on PostgreSQL and NATS: repeated kills, then a count.
 
 A few rounds with a fault of each kind run always, all of them with `make faults-scale`.
 """
@@ -111,7 +111,7 @@ async def test_faults_lose_no_acknowledged_write_repeat_no_output_and_keep_the_o
 
 
 async def check(folder: Path) -> None:
-    """Let what is left be handled, and then count."""
+    """Let the remaining events be handled, and then count."""
     trail = await open_at(folder)
     try:
         await drain(trail, [echo], ME, timeout=2 * PATIENCE)

@@ -27,7 +27,7 @@ AGAIN = (FLOW.delta, FLOW.budget, FLOW.host, FLOW.snapshot, "team.status.v1")
 
 
 def live(folder: Path, doom: Doom = NOWHERE) -> str:
-    """One life of the process: how the work ended, empty where it was killed."""
+    """One life of the process: the end of the work, empty if it was killed."""
     with Child(work, folder, doom) as child:
         code = child.wait(PATIENCE)
         assert code in (0, KILLED), f"the process ended with {code}"

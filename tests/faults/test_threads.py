@@ -1,4 +1,4 @@
-"""What threads and other programs do to each other's view of one file."""
+"""Effects of threads and other programs on each other's view of one file."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ LONG = timedelta(seconds=30)
 LEASE = timedelta(seconds=4)
 SHORT = timedelta(seconds=0.2)
 SLACK = timedelta(seconds=20)
-"""What a loaded machine may add to a lease before another worker has written its output."""
+"""The time on a busy machine between the end of a lease and the output of another worker."""
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ async def test_a_worker_killed_in_its_handler_costs_at_most_its_lease(trail: Tra
 
 
 async def start_job(trail: Trail, worker: Child) -> int:
-    """Give a job to the only worker there is; the event that it has begun with."""
+    """Give a job to the only worker, and return the event that it has started."""
     assert worker.hear() == "ready"
     await trail.records.create(job("slow"), by=ME)
     said, seq = worker.hear()

@@ -76,7 +76,7 @@ def arm(trail: Trail, doom: Doom) -> None:
     """Have the process die around the transaction that brings an event. Only in a file can it."""
     if doom.point not in ("before", "after"):
         return
-    queue_lanes.MAX_DEATHS = 1_000  # a slow event that dies with its process again and again is not to blame
+    queue_lanes.MAX_DEATHS = 1_000  # the event is slow, and dies with its process through no fault of its own
     engine = trail._engine  # type: ignore[attr-defined]  # the product has no door for this
     committed, last_work = engine.on_commit, engine.before_commit
 
@@ -153,7 +153,7 @@ def tools_of(folder: Path, doom: Doom, stop: Callable[[], None] = lambda: None) 
 
 
 class SameDay(ManualClock):
-    """Time that goes on from the same moment in every life, so that what is told of it is the same in every run."""
+    """A clock that starts at the same moment in every life, so that every run has the same times."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ async def prepare(folder: Path) -> int:
 
 
 async def converse(channel: Connection, folder: Path, script: list[dict[str, Any]], text: str, doom: Doom) -> None:
-    """Say something once, whatever became of the lives before, and say the answer when everything is at rest."""
+    """Send a message once over all lives, and print the answer when all work is done."""
     clock, stopping = SameDay(), asyncio.Event()
     trail = await open_at(folder, clock=clock)
     arm(trail, doom)
@@ -203,7 +203,7 @@ async def _talk(run: Running, text: str) -> str:
 
 
 async def is_at_rest(trail: Trail, answered: int) -> bool:
-    """Whether no consumer has anything to do, and what links breadcrumbs has seen the answer."""
+    """Whether no consumer has work left, and the edge handler has seen the answer."""
     states = await trail.deliveries.consumers(by=ME)
     linked = next(state.cursor for state in states if state.consumer.name == LINKING)
     return linked >= answered and not any(state.pending + state.claimed for state in states)
@@ -213,8 +213,7 @@ async def is_at_rest(trail: Trail, answered: int) -> bool:
 
 
 async def final_state(folder: Path) -> dict[str, Any]:
-    """All that matters of a conversation, without what differs from run to run: ids, durations, pieces of text, and how
-    much of a budget went into calls that came to nothing."""
+    """The comparable part of a conversation, without ids, durations, pieces of text, and budget spent on lost calls."""
     trail = await open_at(folder, clock=SameDay())
     try:
         flow = await read_flow(trail, by=ME)
@@ -246,7 +245,7 @@ def is_to_model(record: Breadcrumb, flow: Flow) -> bool:
 
 
 async def is_same_prompt(trail: Trail, flow: Flow, request: Breadcrumb, records: list[Breadcrumb]) -> bool:
-    """Whether the prompt as it can be had now is the one that the model was sent."""
+    """Whether the rebuilt prompt equals the prompt that the model got."""
     tag = f"request:{request.context['requestId']}"
     (response,) = [each for each in records if each.schema_name == flow.response and tag in each.tags]
     prompt = await rebuild_prompt(trail, flow, request, by=ME)

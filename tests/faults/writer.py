@@ -1,4 +1,4 @@
-"""The victim of test_kill.py: many writers and handlers at once in one process, which notes what was acknowledged."""
+"""The process that test_kill.py kills: many writers and handlers at once, with a log of the acknowledged writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SEARCH_EVERY = 4
 
 
 class Notebook:
-    """A file beside the trail. A line is with the kernel when `note` returns, so a kill cannot take it back."""
+    """A file beside the trail. When `note` returns, the kernel has the line, so a kill cannot lose it."""
 
     def __init__(self, folder: Path) -> None:
         self._file = os.open(folder / "notebook", os.O_CREAT | os.O_WRONLY | os.O_APPEND)
@@ -45,7 +45,7 @@ def content_of(name: str, version: int) -> dict[str, Any]:
     return {"name": name, "version": version, "text": f"the word {word_of(name)} in version {version}"}
 
 
-# An event whose worker is killed has used up an attempt, and here workers are killed all the time.
+# The death of a worker uses up an attempt, and workers are killed all the time here.
 @handles(Selector(schema_name="note.v1"), name="echo", retry=RetryPolicy(attempts=100, backoff=0.01))
 async def echo(event: Event, deps: None) -> list[Draft]:
     """One output for each event, with the number of the event."""
@@ -104,7 +104,7 @@ async def write_scraps(trail: Trail, book: Notebook, writer: str) -> None:
 
 
 async def write_keyed(trail: Trail, book: Notebook, key: str) -> None:
-    """Ask for the same record as the process before or after this one, as a caller does that got no answer."""
+    """Create the same record as the process before or after this one, like a caller that got no answer."""
     draft = Draft(title="Keyed", schema_name="keyed.v1", context={"key": key}, idempotency_key=key)
     book.note("keyed", (await trail.records.create(draft, by=ME)).id, 1, key)
 

@@ -1,4 +1,4 @@
-"""A conversation from its message to its receipts, through every door, with agents that really run."""
+"""A conversation from its message to its receipts, through every interface, with running agents."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Place:
     folder: Path
 
     async def clew(self, *arguments: str) -> Any:
-        """What a command on the same folder prints as JSON."""
+        """The JSON output of a command on the same folder."""
         environ = os.environ | {"CLEW_FOLDER": str(self.folder), "CLEW_EMBEDDER": "hash"}
         process = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -219,7 +219,7 @@ async def test_a_runtime_without_a_model_leaves_the_steps_of_agents_to_the_one_t
 
 
 async def answer_to(place: Place, text: str) -> tuple[str, str]:
-    """The status and the text of the answer to a message that is written to the trail, whoever works on it."""
+    """The status and the text of the answer to a message on the trail, by any process."""
     app = place.app
     talks = await open_conversations(app.trail, app.clock, by=app.me)
     sent = await talks.send(text, by=app.me)

@@ -20,7 +20,7 @@ from tests.knowledge.code.repositories import git
 
 PATIENCE = 300.0
 READ = ("examples", "docs/decisions", "src/clew/trail")
-"""What the demonstration asks about: a repository of its own with these is read in seconds. An example of its own
+"""The files of the small repository that the demonstration asks about; it is read in seconds. An example of its own
 reads all of this one."""
 MADE = shutil.ignore_patterns("__pycache__", "*.db", "trail.db*")
 
@@ -38,7 +38,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(demo: Path, folder: Path, *program: str) -> str:
-    """What a demo prints without a terminal, where its port is taken and it may leave nothing behind."""
+    """The output of a demo without a terminal, when its port is taken. It must leave no files behind."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         done = subprocess.run(
             [sys.executable, str(demo / program[0]), *program[1:]],

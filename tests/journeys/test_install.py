@@ -1,4 +1,4 @@
-"""The wheel in an empty environment: a new user, nothing but the runtime packages, and a first answer."""
+"""The wheel in an empty environment: a new user, only the runtime packages, and a first answer."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PATIENCE = 300.0
 
 
 def run(command: Sequence[str], folder: Path, home: Path) -> str:
-    """What a program prints for a user of whom nothing is known: no variable but these, a new home folder."""
+    """The output of a program for a new user: only these variables, and an empty home folder."""
     bare = {"HOME": str(home), "PATH": os.defpath, "LANG": "C.UTF-8"}
     done = subprocess.run(command, cwd=folder, env=bare, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""The default ranking on real queries, where the benchmark data is at hand."""
+"""The default ranking on real queries, if the benchmark data is installed."""
 
 from __future__ import annotations
 

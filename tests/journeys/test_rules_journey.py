@@ -54,7 +54,7 @@ async def place(folder: Path, model: ScriptedModel) -> AsyncIterator[Place]:
 
 
 def shown(model: ScriptedModel, at: int = -1) -> str:
-    """All that the model was sent with one request."""
+    """The complete prompt of one request."""
     return "\n".join(str(each.content) for each in model.requests[at].messages)
 
 
@@ -67,7 +67,7 @@ async def test_every_run_of_a_conversation_starts_with_the_rules_of_the_root_alo
     assert LOCAL not in shown(model)
     assert DOCUMENT not in shown(model)
     await place.say("good evening", session=answer["session"])
-    assert shown(model).count(ROOT) == 1, "a new run has nothing of the last one's prompt"
+    assert shown(model).count(ROOT) == 1, "a new run does not contain the prompt of the last one"
 
 
 @pytest.mark.req("PLA-14", "PLA-18")

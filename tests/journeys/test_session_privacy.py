@@ -1,4 +1,4 @@
-"""Two sessions of one user: the prompts of one never contain what is private to the other."""
+"""Two sessions of one user: the prompts of one never contain private records of the other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program with skills in a folder: an agent finds one, loads it, works, loses its context, and lets the skill go."""
+"""A program with skills in a folder: an agent finds one, loads it, works, loses its context, and unloads the skill."""
 
 from __future__ import annotations
 

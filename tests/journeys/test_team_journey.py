@@ -27,7 +27,7 @@ def git(project: Path, *words: str) -> str:
 
 @pytest.fixture
 def project(folder: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A repository with a test that wants a function which is missing."""
+    """A repository with a test of a missing function."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
     root = folder.parent
     shutil.copytree(EXAMPLE / "project", root, dirs_exist_ok=True)

@@ -1,4 +1,4 @@
-"""A tool with a bug is repaired by the debugger while a conversation goes on; one that cannot be is given up."""
+"""The debugger repairs a tool with a bug while a conversation continues, and gives up on one that it cannot repair."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ AGAIN: list[dict[str, Any]] = [
 
 
 def repairing(code: str) -> list[dict[str, Any]]:
-    """What the debugger does: it reads the code, and writes other code."""
+    """The script of the debugger: it reads the code, and writes new code."""
     return [
         {"user": "adder failed", "call": {"read-failed-tool": {}}, "tools": ["read-failed-tool", "fix-tool"]},
         {"expect": "def run", "call": {"fix-tool": {"code": code, "explanation": "A name was misspelt."}}},

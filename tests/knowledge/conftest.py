@@ -20,7 +20,7 @@ from tests.knowledge.git.repository import Repository
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However busy the machine is, what is known is waited for."""
+    """Wait for complete answers, even on a busy machine."""
     monkeypatch.setattr("clew.knowledge.base.WAIT_SECONDS", 60.0)
 
 

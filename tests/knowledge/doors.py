@@ -1,4 +1,4 @@
-"""What tests of the doors of knowledge share: a small shop with an app, and what is asked and stored there."""
+"""Helpers for tests of knowledge through its interfaces: a small shop with an app, its questions and its notes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def get(app: App, route: str, by: Principal | None = None, **params: Any) 
 
 
 async def store(app: App, content: str, by: Principal | None = None, **params: Any) -> tuple[str, str]:
-    """Store a summary; its id, and what the caller is told."""
+    """Store a summary, and return its id and the answer to the caller."""
     params = {"content": content, "summary_type": "decision"} | params
     told = await get(app, "history://tools/store_summary", by, **params)
     found = re.search(r"Stored as ([^\s;,]+)", told)

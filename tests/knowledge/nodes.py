@@ -1,4 +1,4 @@
-"""Nodes for tests of what is made of them."""
+"""Sample nodes for tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of escapes share: what must not get out, what was allowed, and how to tell what came of it."""
+"""Helpers for tests of escapes: the secrets, the granted paths, and checks of the outcome."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def told(outcome: Any) -> str:
 
 
 def is_limited(box: Box) -> bool:
-    """Root is held by control groups only, and only bubblewrap makes them."""
+    """Only control groups limit root, and only bubblewrap uses them."""
     return box.wall == "bubblewrap" or os.geteuid() != 0
 
 

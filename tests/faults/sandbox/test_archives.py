@@ -1,4 +1,4 @@
-"""Archives that want out of the folder they are unpacked in, or to fill the disk."""
+"""Archives that try to escape from their folder, or to fill the disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that wants at files which are not its own."""
+"""Code that tries to reach files outside of its grants."""
 
 from __future__ import annotations
 

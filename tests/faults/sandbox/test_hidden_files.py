@@ -1,4 +1,4 @@
-"""Commands that put a thing where nobody looks for it, to use it in their next run or leave it to the user."""
+"""Commands that hide a file, for their next run or for the user to trigger."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_files_of_packages_and_existing_files_stay(tmp_path: Path) -> None
 
 @pytest.mark.parametrize("name", ["logs", "objects", "__pycache__", "shut", "unentered"])
 async def test_a_secret_is_found_wherever_the_user_has_it(name: str, wall: str, tmp_path: Path) -> None:
-    """Also beside what looks like a repository, and where only who opens the folder finds it."""
+    """Also beside a fake repository, and where it takes effect only when the user opens the folder."""
     root = plant(tmp_path / "root", {f"{name}/.env": TREASURE, "HEAD": "", "objects/a": "", "refs/a": "", "o/b": "b"})
     modes = {"shut": 0o311, "unentered": 0o600}
     (root / name).chmod(modes.get(name, 0o755))

@@ -1,4 +1,4 @@
-"""Code that wants at the network, at other processes, and at the kernel."""
+"""Code that attacks the network, other processes and the kernel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that wants all processes, all memory or all space."""
+"""Code that tries to use up processes, memory or disk space."""
 
 from __future__ import annotations
 

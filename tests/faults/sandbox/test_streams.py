@@ -1,4 +1,4 @@
-"""What code says has no power over a terminal and no end of its own choice, and it hears nothing."""
+"""Output of code cannot control a terminal or be endless, and its input is empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that will not end ends in time, and with whoever started it."""
+"""Code that does not end is killed in time, and together with the process that started it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cached answers: by exact words, audience and state of all sources; never stale, never for somebody else."""
+"""Cached answers: by exact words, audience and state of all sources; never stale, and never for another caller."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Of a long section the part is shown that speaks of the question."""
+"""An answer shows the part of a long section that matches the question."""
 
 from __future__ import annotations
 

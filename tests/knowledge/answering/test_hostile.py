@@ -1,4 +1,4 @@
-"""Hostile questions and hostile repositories: nothing fails, breaks out of its line, shows a key or takes long."""
+"""Hostile questions and hostile repositories cause no failure, no broken line, no shown key and no long delay."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Messages in a question, or in place of one: the line of code that they were made from."""
+"""Messages in a question, or instead of one: the answer is the line of code that produced them."""
 
 from __future__ import annotations
 

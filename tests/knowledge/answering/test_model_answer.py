@@ -1,4 +1,4 @@
-"""When a model puts an answer into words, and what happens to words that the sources do not bear out."""
+"""Answers in the words of a model: when they are used, and the treatment of unsupported statements."""
 
 from __future__ import annotations
 

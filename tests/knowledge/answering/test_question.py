@@ -1,4 +1,4 @@
-"""The kind of a question, and how tests take part in it, by rules alone: no model is needed."""
+"""The kind of a question, and its treatment of tests, found by rules without a model."""
 
 from __future__ import annotations
 

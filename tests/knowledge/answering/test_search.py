@@ -1,4 +1,4 @@
-"""Definitions, files, sections and passages: what a plain question finds, and when it finds nothing."""
+"""Definitions, files, sections and passages: results of plain questions, and questions without a result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Questions about uses, in whatever wording: a relation and a name that the index knows."""
+"""Questions about uses, in any wording: a relation and a name that the index knows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A shop that is asked about: its code, its documents and its tests."""
+"""A sample shop for questions: its code, its documents and its tests."""
 
 from __future__ import annotations
 

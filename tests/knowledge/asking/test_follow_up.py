@@ -1,4 +1,4 @@
-"""Questions that go on from the one before, and parts of a folder that are not read."""
+"""Follow-up questions, and parts of a folder that are not read."""
 
 from __future__ import annotations
 

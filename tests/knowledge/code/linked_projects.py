@@ -53,7 +53,7 @@ def shown(edges: Iterable[CodeEdge], *types: str) -> set[str]:
 
 
 def python_facts(summary: FlowSummary) -> FileFacts:
-    """What a summary says of a file's symbols: enough for edges between them."""
+    """The summary of a file's symbols that is needed for edges between them."""
     classes = {known.qualname: "class" for known in summary.classes}
     functions = {known.qualname: "function" for known in summary.functions if "<" not in known.qualname}
     imports = [("." * item.level + item.module, item.name, "") for item in summary.imports if item.level or item.module]

@@ -1,4 +1,4 @@
-"""What calls a name, as people write names: overloads, decorators, re-exports, and what cannot be told apart."""
+"""Callers of a name as people write it: overloads, decorators, re-exports, and ambiguous calls."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def ask(folder: Path, name: str, files: dict[str, str], depth: int = 1) ->
 
 
 def shown(found: Callers) -> dict[str, set[str]]:
-    """By symbol, its callers as `path:line, line`, with `?` where only the name speaks for one."""
+    """By symbol, its callers as `path:line, line`, with `?` if only the name indicates the caller."""
     return {
         each.node.id.removeprefix("code:"): {
             f"{link.node.path}:{', '.join(map(str, link.lines))}" + "?" * link.is_guess for link in each.callers

@@ -1,4 +1,4 @@
-"""Which files count, and how they are told apart."""
+"""The files of the index, and their kinds."""
 
 from __future__ import annotations
 

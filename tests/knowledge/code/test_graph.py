@@ -1,4 +1,4 @@
-"""What can be asked about code, with a citation for each answer."""
+"""Queries about code, with a citation for each answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that was made to harm its reader: without the limits each of these takes minutes, or ends the process."""
+"""Code that attacks its parser: without the limits, each sample takes minutes or kills the process."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_content_that_takes_a_parser_long_costs_its_worker(before: bytes) -> N
 
 
 def bomb(number: int, unit: str = "%w(") -> str:
-    """What takes a parser of Go a minute and 4 GB."""
+    """Code for which a Go parser needs a minute and 4 GB."""
     text = unit * 20_000
     return "\n".join(text[at : at + 1_000] for at in range(0, len(text), 1_000)) + f"//{number}\n"
 

@@ -1,4 +1,4 @@
-"""Indexing: only what changed, whatever is in the files, and on again after any end."""
+"""Indexing: only changed files, any content, and continuation after any interruption."""
 
 from __future__ import annotations
 

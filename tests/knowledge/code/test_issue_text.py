@@ -1,4 +1,4 @@
-"""What a question asks for is read off its text: title, names, paths, tracebacks, and what counts little."""
+"""The parts of the text of an issue: title, names, paths, tracebacks, and parts with little weight."""
 
 from __future__ import annotations
 
@@ -101,6 +101,5 @@ def test_no_text_is_refused(text: str) -> None:
     "piece", ["a", " ", "*", "/a", "a.", "_", "(", "`", "# ", "1.", 'File "', "<!--", "\n\n", "a-"]
 )
 def test_hostile_repetition_is_read_in_bounded_work(piece: str) -> None:
-    """A million characters of one thing: what is read is cut first, and no expression goes back and forth, or this
-    would not end."""
+    """A million equal characters: the text is cut first, and no expression backtracks; otherwise this would not end."""
     assert len(parse_issue_text(piece * (1_000_000 // len(piece))).terms) < 100

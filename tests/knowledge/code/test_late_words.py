@@ -1,4 +1,5 @@
-"""Words that are made beside following values: found as if they had come with the files, after any end and change."""
+"""Words that are indexed in parallel with value tracking are found like all others, after any interruption and
+change."""
 
 from __future__ import annotations
 
@@ -63,7 +64,7 @@ async def test_a_content_that_comes_back_after_its_words_were_left_is_found(tmp_
 
 
 async def found_by_words(graph: CodeGraph) -> set[str]:
-    """The files that the words of a query lead to, as they are stored."""
+    """The files that contain the words of a query, as stored."""
     return {hit.path for hit in await asyncio.to_thread(graph.text.search, QUERY)}
 
 

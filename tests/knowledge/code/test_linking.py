@@ -1,4 +1,5 @@
-"""Edges between symbols over files: Python by following its values, a changed file with those that import it."""
+"""Edges between symbols of several files: Python values are followed, and a changed file is relinked with its
+importers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges between symbols in the other languages: imports lead to files, names to symbols by scope and import."""
+"""Edges between symbols in other languages: imports resolve to files, and names to symbols by scope and import."""
 
 from __future__ import annotations
 

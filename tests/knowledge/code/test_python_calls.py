@@ -1,4 +1,4 @@
-"""Who calls what in Python: values are followed through assignments, arguments, classes, containers and imports."""
+"""Calls in Python: values are followed through assignments, arguments, classes, containers and imports."""
 
 from __future__ import annotations
 

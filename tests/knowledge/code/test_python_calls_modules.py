@@ -1,4 +1,4 @@
-"""Who calls what over several Python files: imports of every kind, and files that change."""
+"""Calls over several Python files: imports of every kind, and changed files."""
 
 from __future__ import annotations
 

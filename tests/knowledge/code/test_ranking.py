@@ -30,7 +30,7 @@ def view_of(files: dict[str, str], dead: tuple[str, ...] = ()) -> IndexView:
 
 
 def signals(query: str, view: IndexView) -> dict[str, dict[str, float]]:
-    """By the name of a signal, what it gives to each path; nothing is left out."""
+    """By the name of a signal, its value for each path, including zeros."""
     question = parse_issue_text(query)
     terms, amounts = choose_terms(question.terms, view)
     matches = view.find(terms)

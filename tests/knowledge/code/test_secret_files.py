@@ -1,4 +1,4 @@
-"""Leaves out what is no text and what is secret, and nothing else."""
+"""Leaves out only binary and secret files."""
 
 from __future__ import annotations
 

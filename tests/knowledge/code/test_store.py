@@ -1,4 +1,4 @@
-"""The file of derived code: whole or built again, one writer, many readers."""
+"""The database of derived facts on code: valid or rebuilt, with one writer and many readers."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_a_symbol_that_stays_keeps_the_edges_that_lead_to_it(tmp_path: Path) -> 
         ]
         assert [hop.far for hop in find_hops(sql, [f.id], ("calls",), backwards=True)] == [h.id]
         assert find_hops(sql, [f.id], ("imports",), backwards=True) == []
-        assert find_unlinked(sql) == {"a.py", "b.py"}  # the one changed, and the other used what is gone
+        assert find_unlinked(sql) == {"a.py", "b.py"}  # one file changed, and the other used a symbol that is gone
     store.close()
 
 

@@ -1,4 +1,4 @@
-"""Files while a program runs: one change is one call, and nothing is missed."""
+"""Files that change while a program runs: one call for each change, and no missed change."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def domains(trail: Trail) -> SearchDomains:
 
 @pytest.fixture
 def open_library(trail: Trail, clock: ManualClock, me: Principal, domains: SearchDomains, root: Path) -> OpenLibrary:
-    """Opens a library, of one who may do everything unless told otherwise."""
+    """Opens a library for a principal with all rights, or for another one."""
     return lambda model=None, by=me: Library(trail, clock, by, domains, root, model)
 
 

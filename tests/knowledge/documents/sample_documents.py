@@ -1,4 +1,4 @@
-"""What tests of references read: files, a PDF that is one, and an RFC."""
+"""Sample documents for tests of references: files, a valid PDF and an RFC."""
 
 from __future__ import annotations
 

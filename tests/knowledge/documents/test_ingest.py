@@ -1,4 +1,4 @@
-"""Sources that are taken in: kinds, trust, formats, versions and what is refused (SYL-27, SYL-71, SYL-83, O15)."""
+"""Ingestion of sources: kinds, trust, formats, versions and refusals (SYL-27, SYL-71, SYL-83, O15)."""
 
 from __future__ import annotations
 

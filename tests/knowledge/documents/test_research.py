@@ -1,4 +1,4 @@
-"""The skills of the library, without a model and with one, and what is kept of their answers (SYL-97, SYL-34)."""
+"""Research of the library, without and with a model, and the cache of its answers (SYL-97, SYL-34)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def model(*said: str) -> ScriptedModel:
 
 
 class Saying:
-    """A model that always says the same, be it nothing."""
+    """A model that always gives the same answer, which may be empty."""
 
     def __init__(self, said: str) -> None:
         self._said = said

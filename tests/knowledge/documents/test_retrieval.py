@@ -22,7 +22,7 @@ FIXED_K = 20
 
 
 class Library:
-    """Nodes in order, and the questions that it was asked."""
+    """Nodes in order, and the questions of the callers."""
 
     def __init__(self, contents: Sequence[str]) -> None:
         self.nodes = [node(HISTORY, f"n{at}", content) for at, content in enumerate(contents)]

@@ -1,4 +1,4 @@
-"""Citations lead to the one file that they mean, whatever it is called."""
+"""Citations lead to exactly one file, for any file name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says is checked before it is kept (SYL-78, SYL-79)."""
+"""Statements of a model are checked before they are stored (SYL-78, SYL-79)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which commit a line comes from, also in repositories that are made to tell something else."""
+"""The commit of a line, also in repositories that try to fake it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A `.git` that leads to another repository on the machine: its history is not told as that of the folder. Worktrees
+"""A `.git` that leads to another repository on the machine: its history is not shown as that of the folder. Worktrees
 and submodules, which are pointed back to, are read."""
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _common(private: Path, root: Path) -> None:
 
 
 def _false_worktree(private: Path, root: Path) -> None:
-    """A worktree that names itself, and another repository as the one that it is of."""
+    """A worktree that names itself, and another repository as its main one."""
     inner = root / "x" / "worktrees" / "own"
     inner.mkdir(parents=True)
     (inner / "HEAD").write_text("ref: refs/heads/main\n")

@@ -1,4 +1,4 @@
-"""Asking git in a repository that means harm: nothing of it is run, and nobody waits for it."""
+"""Git in a hostile repository: none of its programs are run, and nothing waits for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The labelled pairs of benchmarks/beliefs: what they are, and what the ledger makes of them."""
+"""The labelled pairs of benchmarks/beliefs: their content, and the results of the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The belief ledger: what was valid when, as far as was known when."""
+"""The belief ledger: the facts that were valid at a moment, as known at another."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def graph(trail: Trail, me: Principal) -> CrossDomain:
 
 @pytest.fixture
 async def ids(trail: Trail, me: Principal, clock: ManualClock) -> Mapping[str, str]:
-    """Login code, the decision behind it, what that was based on, a bug of last month and a change of yesterday."""
+    """Login code, the decision behind it, its sources, a bug of last month and a change of yesterday."""
     nodes, archive = NodeGraph(trail, me), Archive(trail, me)
     check, refresh = await ensure_anchors(trail, ["auth/jwt.py#validate_token", "auth/refresh.py"], by=me)
     rfc = (await nodes.add_node("RFC 7519", NodeDomain.ACADEMIC, NodeType.RFC, "JSON web tokens")).id

@@ -20,7 +20,7 @@ from clew.trail.store import Trail
 
 
 class Folder:
-    """The ground that a folder gives: which files there are, and what they hold."""
+    """The facts of a folder for the checks: its files and their contents."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

@@ -1,4 +1,4 @@
-"""Texts that were made to keep a reader busy: each of these takes minutes where a pattern is tried again and again."""
+"""Texts that attack a parser: with a backtracking pattern, each of them takes minutes."""
 
 from __future__ import annotations
 

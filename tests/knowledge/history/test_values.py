@@ -1,4 +1,4 @@
-"""Values that are the same though they are written differently, and versions in order."""
+"""Equal values in different spellings, and the order of versions."""
 
 from __future__ import annotations
 

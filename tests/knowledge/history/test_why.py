@@ -21,7 +21,7 @@ SOURCE = "import os\n\nLIMIT = 10\n\n\ndef run():\n    return LIMIT\n"
 
 @pytest.fixture
 def told(repository: Repository) -> list[str]:
-    """A line that was written, then raised because of an issue, then moved with its file."""
+    """A line that was written, changed because of an issue, and moved with its file."""
     first = repository.commit("Add a limit", {"src/limit.py": SOURCE})
     second = repository.commit(
         "Raise the limit\n\nFixes #12", {"src/limit.py": SOURCE.replace("LIMIT = 10", "LIMIT = 20")}

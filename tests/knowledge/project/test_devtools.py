@@ -21,7 +21,7 @@ from tests.knowledge.git.repository import Repository
 
 
 class Library:
-    """Gives everybody the same advice, and counts the questions."""
+    """Gives the same advice to every question, and counts the questions."""
 
     def __init__(self, advice: tuple[str, str] | Exception | None) -> None:
         self.advice = advice

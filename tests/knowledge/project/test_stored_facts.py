@@ -19,7 +19,7 @@ requires-python = ">=3.10"
 
 
 async def versions(root: Path) -> list[str]:
-    """What the folder says of its Python version, as a new process finds it."""
+    """The Python version of the folder, as a new process finds it."""
     async with opened(root) as graph:
         facts = ProjectFacts(graph)
         weights = {"python": 1.0, "version": 1.0}
