@@ -4,11 +4,11 @@ Usage: asking.py --repos DIR [--questions FILE]... [--clew PROGRAM] [--every N] 
 
 Each question names a repository and a commit. DIR holds git directories (`owner+name/repo`, `owner/name` or `name`);
 each repository is checked out into a scratch folder, and `clew ask --json QUESTION` runs there. A hit is a citation
-among the first k that overlaps a gold range, or is a gold commit. An unanswerable question is recognised where nothing
-is cited. Beside it: SQLite FTS5 over windows of 40 lines, the same fused with the default embedder, and ripgrep.
-Without --questions: ../shared/data/asking_dev.jsonl, and the questions in benchmarks/asking, which were written without
-sight of any answer. Missing data and missing repositories are skipped, and named. Ends with 1 when a figure misses its
-mark on the dev set.
+among the first k that overlaps a gold range, or is a gold commit. An unanswerable question counts as recognised if the
+answer has no citation. Beside it: SQLite FTS5 over windows of 40 lines, the same fused with the default embedder, and
+ripgrep. Without --questions: ../shared/data/asking_dev.jsonl, and the questions in benchmarks/asking, which were
+written before anybody saw an answer. Missing data and missing repositories are skipped, and named. The exit code is 1
+if a figure misses its target on the dev set.
 """
 
 from __future__ import annotations

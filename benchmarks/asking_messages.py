@@ -44,7 +44,7 @@ PLACEHOLDERS = {
     ".ts": (r"`(?P<text>[^`\\]{12,})`", r"\$\{[^{}]*\}"),
     ".rb": (r"\"(?P<text>(?:[^\"\\]|\\.){12,})\"", r"#\{[^{}]*\}"),
 }
-"""By the ending of a file, how its literals look and how their placeholders do."""
+"""By file ending, the patterns of literals and of their placeholders."""
 WORDS = ("kestrel", "/srv/marble/lantern.cfg", "oblong", "Thistle", "quartz-7", "amber_pike", "f3c9", "two herons")
 
 

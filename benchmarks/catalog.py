@@ -3,7 +3,7 @@ start of `clew mcp`, loading a large catalog, and a bare MCP round trip, in one 
 
 Usage: catalog.py [--tools 3000] [--only NAME,...] [--rounds N] [--quick] [--json FILE] [--scratch DIR]
 
-Contenders take turns within each round; what is shown is the median over the rounds, and ratios are taken within a
+Contenders take turns within each round; the tables show the median over the rounds, and ratios are computed within each
 round. Prints tables in markdown, and writes the same as JSON.
 """
 
@@ -63,7 +63,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is repeated")
     parser.add_argument("--quick", action="store_true", help="one round of a few samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
+    parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")
     return parser.parse_args()
 
 

@@ -2,7 +2,7 @@
 
 Usage: context.py [--records 100000] [--builds 200] [--tokens 1000] [--conversations N] [--only NAME,...] [--data DIR]
 
-Prints one JSON object. `two_hop` needs the benchmark data, and is left out where that is absent.
+Prints one JSON object. `two_hop` needs the benchmark data, and is skipped without it.
 """
 
 from __future__ import annotations
@@ -64,8 +64,12 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--data", type=Path, default=DATA, help="where memory_dev.jsonl and its corpus are")
     parser.add_argument("--records", type=int, default=100_000, help="how many records the large trail has")
     parser.add_argument("--builds", type=int, default=200, help="how many contexts are built there")
-    parser.add_argument("--tokens", type=int, default=two_hop.TOKENS, help="what a context of the two-hop set may take")
-    parser.add_argument("--conversations", type=int, default=None, help="how many of them make up the two-hop set")
+    parser.add_argument(
+        "--tokens", type=int, default=two_hop.TOKENS, help="the token budget of a context of the two-hop set"
+    )
+    parser.add_argument(
+        "--conversations", type=int, default=None, help="the number of conversations in the two-hop set"
+    )
     parser.add_argument("--only", type=some_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
     parser.add_argument("--scratch", type=Path, default=None, help="where the trails are written")
     return parser.parse_args()

@@ -3,9 +3,9 @@ transform and pydantic-ai's tool search, on the same names, descriptions and que
 
 Usage: discovery.py [--data DIR] [--sets NAME,...] [--only MEASURE,...] [--every N] [--json FILE]
 
-Measures: ranking (with exact names), abstention, variants (what of a tool is indexed), skills (as an agent finds them),
-tokens. Prints tables in markdown, and writes the same as JSON. A peer that is not installed is left out, and that is
-said.
+Measures: ranking (with exact names), abstention, variants (the indexed fields of a tool), skills (as an agent finds
+them), tokens. Prints tables in markdown, and writes the same as JSON. A peer that is not installed is skipped with a
+note.
 """
 
 from __future__ import annotations

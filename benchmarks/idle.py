@@ -1,11 +1,11 @@
-"""What idle sessions and open event streams cost a server in memory, and whether each stream gets its event.
+"""The memory of a server for idle sessions and open event streams, and whether each stream gets its event.
 
     .venv/bin/python benchmarks/idle.py [--sessions N] [--streams N] [--json]
 
 Starts `clew up` in a process of its own and makes sessions on the same trail by the library, as one request each would
-take minutes. Then opens event streams over HTTP, each for one session, and writes one event to each
-of them. Memory is what the process has to itself (`RssAnon` of Linux) when it is at rest. Ends with 1 when a session or
-a stream costs 100 KB or more, or an event did not arrive.
+take minutes. Then opens event streams over HTTP, each for one session, and writes one event to each of them. Memory is
+the private memory (`RssAnon` of Linux) of the idle process. The exit code is 1 if a session or a stream costs 100 KB or
+more, or an event did not arrive.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from clew.trail import open_trail
 from clew.trail.model.flow import read_flow
 
 PROMISE = 100.0
-"""Kilobytes that a session and a stream stay below."""
+"""The limits for a session and a stream, in kilobytes."""
 CONNECTIONS = 32
 WARM = 50
 BATCH = 500
@@ -61,7 +61,7 @@ def serving(folder: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def memory_of(pid: int) -> tuple[float, float]:
-    """Kilobytes that a process has to itself, and all that are resident."""
+    """The private and the resident memory of a process, in kilobytes."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     found = {
         name: float(rest.split()[0])
@@ -78,7 +78,7 @@ def processor_seconds(pid: int) -> float:
 
 
 async def make_sessions(folder: Path, count: int, name: str) -> list[str]:
-    """So many sessions with one message each, for an agent that there is not; their ids."""
+    """Create sessions with one message each, for an agent that does not exist, and return their ids."""
     trail, clock = await open_trail(f"sqlite://{folder}/.clew/trail.db"), SystemClock()
     by, ids = Principal(owner_id="local", agent_id="bench"), [clock.new_id() for _ in range(count)]
     flow = await read_flow(trail, by=by)
@@ -95,7 +95,7 @@ async def make_sessions(folder: Path, count: int, name: str) -> list[str]:
 
 
 async def at_rest(pid: int) -> tuple[float, float]:
-    """Its memory once it has used no more than a tenth of a processor for two seconds."""
+    """Its memory, measured when it has used at most a tenth of a processor for two seconds."""
 
     deadline, before = time.monotonic() + 20.0, processor_seconds(pid)
     while time.monotonic() < deadline:
@@ -159,7 +159,7 @@ async def measure(sessions: int, streams: int) -> dict[str, Any]:
 async def _measure(
     pid: int, folder: Path, url: str, token: str, http: httpx.AsyncClient, sessions: int, streams: int
 ) -> dict[str, Any]:
-    # What the first sessions, streams and events load is not theirs.
+    # The first sessions, streams and events load modules: these are not counted.
     ids = await make_sessions(folder, WARM, "warm")
     first = [await Stream.open(url, token, each) for each in ids]
     await send_each(http, first, ids)
@@ -188,7 +188,7 @@ async def _measure(
 
 
 async def send_each(http: httpx.AsyncClient, streams: Sequence[Stream], ids: Sequence[str]) -> tuple[list[float], int]:
-    """Write an event to each stream; the seconds that each took to arrive, and how many did not."""
+    """Write an event to each stream; return the seconds until each arrived, and the number of missing events."""
     sent: dict[int, float] = {}
 
     async def hear(number: int) -> float | None:

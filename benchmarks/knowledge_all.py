@@ -1,11 +1,10 @@
-"""All benchmarks of what is known, one after the other, and at the end what was skipped and which promises were not
-kept.
+"""All benchmarks of knowledge, one after the other, and at the end the skipped parts and missed targets.
 
 Usage: knowledge_all.py [--data DIR] [--repos DIR] [--aider PYTHON] [--serena PYTHON] [--kept FILE] [--only PART,...]
                         [FOLDER...]
 
-Parts: beliefs, calls, search, code. Folders are what the speed of the index is measured on; without any,
-this repository. Ends with 1 when a promise was not kept or a part could not be run.
+Parts: beliefs, calls, search, code. The speed of the index is measured on these folders, by default on this repository.
+The exit code is 1 if a target was missed or a part could not be run.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def commands(given: argparse.Namespace) -> dict[str, list[str]]:
 
 
 def run(part: str, arguments: Sequence[str]) -> tuple[int, list[str]]:
-    """How a part ended, and the lines that it printed, which are shown as they come."""
+    """The exit code of a part and its output, which is shown while it runs."""
     command = [sys.executable, str(HERE / f"knowledge_{part}.py"), *arguments]
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, encoding="utf-8") as process:
@@ -50,7 +49,7 @@ def run(part: str, arguments: Sequence[str]) -> tuple[int, list[str]]:
 
 
 def told(part: str, code: int, lines: Sequence[str]) -> list[str]:
-    """What is to be said of a part at the end."""
+    """The final summary of a part."""
     skipped = [f"{part}: {line.strip('| ')}" for line in lines if SKIPPED in line]
     missed = [f"{part}: not kept: {line.removesuffix(MISSED).strip('| ')}" for line in lines if MISSED in line]
     failed = [f"{part}: ended with {code}"] if code and not missed else []

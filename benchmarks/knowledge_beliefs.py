@@ -1,9 +1,9 @@
-"""Beliefs: whether the ledger answers as of any time, retires only what was replaced, and shows what disagrees.
+"""Beliefs: whether the ledger answers as of any time, retires only replaced beliefs, and shows contradictions.
 
 Usage: knowledge_beliefs.py [--pairs DIR] [--scratch DIR]
 
 Every pair of benchmarks/beliefs is recorded by an owner of its own on one trail, in its order and in the other, with no
-model and no embedder. Prints one JSON object; ends with 1 when a figure misses its mark.
+model and no embedder. Prints one JSON object; the exit code is 1 if a figure misses its target.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from clew.trail.store import Trail
 
 PAIRS = Path(__file__).parent / "beliefs"
 MARKS = {"as_of_right": (0.99, 1.0), "wrong_retirements": (0.0, 0.01), "contradictions_surfaced": (0.9, 1.0)}
-"""The least and the most that each figure may be."""
+"""The minimum and maximum of each figure."""
 
 _NOW = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -53,7 +53,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pair(msgspec.Struct, frozen=True, kw_only=True):
-    """Two statements and what they are to each other."""
+    """Two statements and their relation."""
 
     id: str
     label: str
@@ -68,7 +68,7 @@ class Pair(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What the ledger made of one pair in one order."""
+    """The result of the ledger for one pair in one order."""
 
     pair: Pair
     as_of_right: bool
@@ -115,7 +115,7 @@ async def judge(trail: Trail, clock: ManualClock, pair: Pair, *, is_turned: bool
 
 
 async def _answers_rightly(ledger: BeliefLedger, pair: Pair, first: Belief) -> bool:
-    """Then, now, and as of when only the first of the two was known."""
+    """The answers for then, for now, and as of the time when only the first was known."""
     then = await ledger.as_of(_day(min(pair.a.date, pair.b.date)))
     now = await ledger.as_of(_NOW)
     known = await ledger.as_of(_day(max(pair.a.date, pair.b.date)), first.recorded_at)
@@ -124,7 +124,7 @@ async def _answers_rightly(ledger: BeliefLedger, pair: Pair, first: Belief) -> b
 
 
 def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """Shares over outcomes. A retirement is wrong when the label knows of none, or of the other side's."""
+    """Shares over outcomes. A retirement is wrong if the label has none, or the opposite one."""
     wrong = [each for each in outcomes if each.retired != _retired_by_label(each.pair) and each.retired]
     missed = [each for each in outcomes if not each.retired and _retired_by_label(each.pair)]
     apart = [each for each in outcomes if each.pair.label == "contradicts"]
@@ -143,7 +143,7 @@ def figures(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def relation_of(pair: Pair) -> str:
-    """What the rules alone make of a pair, as its label would say it."""
+    """The result of the rules alone for a pair, as a label."""
     one, other = (Belief(id=name, fact=fact_of(getattr(pair, name), pair.repo), recorded_at=_NOW) for name in "ab")
     found = relate(one, other)
     return pair.label if found in _relations(pair) else f"{found}, not {pair.label}"
@@ -171,7 +171,7 @@ def fact_of(side: Side, repo: str) -> BeliefFact:
 
 
 def values(standing: Sequence[BeliefStanding]) -> list[str]:
-    """What stands, as the pairs write it."""
+    """The valid beliefs, in the notation of the pairs."""
     return sorted(told(each.belief.fact) for each in standing)
 
 

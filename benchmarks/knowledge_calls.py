@@ -49,7 +49,7 @@ Callers = Callable[[Mapping[str, bytes]], Mapping[str, set[str]]]
 
 def measure_calls(data: Path, repositories: Path) -> list[Finding]:
     """Precision, recall and F1 over pairs of question and caller, by feature and in all; and the middle F1 of a
-    question. Nothing where the set or the repository that it is about is not there, and that is said."""
+    question. Empty, with a note, if the set or its repository is missing."""
     place = data / f"{QUESTIONS}.jsonl"
     if not place.is_file():
         return [_skipped(f"{place.name} is not there")]
@@ -174,7 +174,7 @@ def read_program(git: Path, commit: str, path: str) -> dict[str, bytes]:
 
 
 def follow(program: Mapping[str, bytes]) -> Mapping[str, set[str]]:
-    """By callee, its callers, as Clew finds them; in the words of the set."""
+    """By callee, the callers that Clew finds, in the notation of the set."""
     modules = Modules(program)
     flow = PythonFlow({path: summarize(content) for path, content in program.items()})
     found: defaultdict[str, set[str]] = defaultdict(set)
@@ -186,7 +186,8 @@ def follow(program: Mapping[str, bytes]) -> Mapping[str, set[str]]:
 
 
 def by_name(program: Mapping[str, bytes]) -> Mapping[str, set[str]]:
-    """What a search by name finds: every symbol whose last name is written before a bracket is called there."""
+    """The results of a search by name: each symbol whose last name is written before a bracket counts as called
+    there."""
     modules = Modules(program)
     defined: defaultdict[str, set[str]] = defaultdict(set)
     written: list[tuple[str, str]] = []
@@ -245,7 +246,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--repos", type=Path, default=REPOS, help="a folder of git directories")
-    parser.add_argument("--folder", type=Path, help="a folder of Python files to take times on")
+    parser.add_argument("--folder", type=Path, help="a folder of Python files for the time measurements")
     parser.add_argument("--callers", action="store_true", help="ask for the callers of random functions too")
     arguments = parser.parse_args()
     findings = measure_calls(arguments.data, arguments.repos)

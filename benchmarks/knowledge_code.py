@@ -1,10 +1,10 @@
-"""Speed of what is known of code: indexing, noticing what changed, looking up symbols and callers, and memory.
+"""Speed of the code index: indexing, detection of changes, lookups of symbols and callers, and memory.
 
 Usage: knowledge_code.py FOLDER... [--only MEASURE,...] [--serena PYTHON]
 
-Each measure takes the folder of a repository and a scratch folder, and gives rows and the promises they are held
-against. Folders are read and never written. Measures: index, noticing, lookups, memory, beside (ripgrep,
-ctags and, with a Python that has it, Serena).
+Each measure takes the folder of a repository and a scratch folder, and returns rows and targets. Folders are read and
+never written. Measures: index, noticing, lookups, memory, beside (ripgrep, ctags and, with a Python that has it,
+Serena).
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ async def measure_index(root: Path, scratch: Path) -> list[Finding]:
 
 
 async def measure_noticing(root: Path, scratch: Path) -> list[Finding]:
-    """A look at all files when none has changed, and taking in a copy of which some have."""
+    """A check of all files without changes, and an update of a copy with some changed files."""
     copy = scratch / "copy"
     shutil.copytree(root, copy, symlinks=True)
     async with open_code(scratch / "noticing", copy, SystemClock(), None) as graph:
         files = (await graph.refresh()).files
-        await graph.refresh()  # what was written a moment ago is read once more
+        await graph.refresh()  # files that were written a moment ago are read again
         looks = [await _seconds(graph.refresh()) for _ in range(CHANGES)]
         chosen = random.Random(1).sample([file.path for file in await graph.files("**/*.py")], CHANGED)
         for path in chosen:
@@ -79,7 +79,7 @@ async def measure_noticing(root: Path, scratch: Path) -> list[Finding]:
 
 
 async def _measure_searchable(graph: CodeGraph, place: Path) -> float:
-    """From writing a file to the answer that has what was written, in milliseconds, the middle of some."""
+    """The median milliseconds from writing a file to an answer with the new content."""
     told: asyncio.Queue[object] = asyncio.Queue()
 
     async def on_change(paths: object, bulk: bool) -> None:
@@ -95,7 +95,7 @@ async def _measure_searchable(graph: CodeGraph, place: Path) -> float:
                 file.write(f"\n\ndef searchable_{at}():\n    pass\n")
             await told.get()
             if not await graph.search(f"searchable_{at}", limit=1):
-                raise RuntimeError("what was written is not found")
+                raise RuntimeError("the written text is not found")
             found.append(time.perf_counter() - began)
     return 1000 * percentile(found, 0.5)
 
@@ -104,7 +104,7 @@ async def measure_lookups(root: Path, scratch: Path) -> list[Finding]:
     """Symbols by reference, and callers one and three steps away."""
     async with open_code(scratch / "lookups", root, SystemClock(), None) as graph:
         files = (await graph.refresh()).files
-        graph.is_watched = True  # as in a program that runs on: nobody looks at all files before each answer
+        graph.is_watched = True  # as in a long-running program, which does not check all files before each answer
         refs = _some_symbols(graph)
         lookups = [await _seconds(graph.symbol(ref)) for ref in refs[:LOOKUPS]]
         direct = [await _seconds(graph.dependents(ref, edge_type="calls")) for ref in refs[:WALKS]]
@@ -152,7 +152,7 @@ asyncio.run(main())
 
 
 async def measure_memory(root: Path, scratch: Path) -> list[Finding]:
-    """The most memory that a process has taken after indexing, linking and searching; held against 100,000 symbols."""
+    """The peak memory of a process that has indexed, linked and searched, relative to 100,000 symbols."""
     argv = [sys.executable, "-c", _MEASURE_MEMORY, str(root), str(scratch / "memory")]
     done = await asyncio.to_thread(subprocess.run, argv, capture_output=True, text=True, check=True)
     files, symbols, kilobytes = map(int, done.stdout.split())

@@ -4,8 +4,8 @@ Usage: knowledge_search.py [--data DIR] [--repos DIR] [--only PART,...] [--repos
                            [--ways NAME;...] [--aider PYTHON] [--kept FILE] [--json FILE]
 
 Parts: localisation (issues and commit messages to the files that were changed for them), code_search (questions to
-functions), memory (questions to turns). With --kept, questions that were answered before are not asked again, so a
-run can be ended and gone on with. Ends with 1 when a figure misses its mark.
+functions), memory (questions to turns). With --kept, answered questions are not asked again, so an interrupted run can
+continue. The exit code is 1 if a figure misses its target.
 """
 
 from __future__ import annotations
@@ -171,8 +171,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--repositories", type=_names, default=(), help="only questions about these, owner/name")
     parser.add_argument("--every", type=int, default=1, help="use each N-th question only")
     parser.add_argument("--ways", default="", help="only these ways to files, separated by semicolons")
-    parser.add_argument("--aider", type=Path, help="a Python that has aider, to put its repository map beside")
-    parser.add_argument("--kept", type=Path, help="answers so far, as lines of JSON; made where there are none")
+    parser.add_argument("--aider", type=Path, help="a Python that has aider, for a comparison with its repository map")
+    parser.add_argument("--kept", type=Path, help="the file of answers so far, as JSON lines; created if missing")
     parser.add_argument("--json", type=Path, help="where the results go")
     return parser.parse_args()
 

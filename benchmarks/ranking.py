@@ -42,7 +42,7 @@ RANKINGS: tuple[Ranking, ...] = ("text", "vector", "rrf", "rcrt", "default")
 EMBEDDED: Ranking = "default"
 ON_SERVER = "postgresql"
 MOST_APART = 0.01
-"""By how much the nDCG of a set may differ between the backends."""
+"""The allowed difference of the nDCG of a set between the backends."""
 ME = Principal(owner_id="bench")
 Scores = dict[str, float]
 
@@ -154,7 +154,7 @@ async def ask_all(
 
 
 def differences(table: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """By how much the nDCG of each set differs on PostgreSQL; empty where it was not measured there."""
+    """The difference of the nDCG of each set on PostgreSQL; empty if not measured."""
     found = {(row["set"], row["ranking"]): row["ndcg"] for row in table}
     return {name: abs(ndcg - found[name, EMBEDDED]) for (name, ranking), ndcg in found.items() if ranking == ON_SERVER}
 

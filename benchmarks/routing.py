@@ -1,10 +1,10 @@
-"""How well messages are routed without a model: accuracy, and how often the router is right where it says that it is
-certain. Cross-validated: no message is judged by a classifier that saw it or another message of its session.
+"""The quality of routing without a model: accuracy, and precision of decisions that the router calls certain.
+Cross-validated: no message is judged by a classifier that saw it or another message of its session.
 
 Usage: routing.py [--data DIR] [--seeds N] [--shipped] [--json FILE]
 
-The certainty threshold of each fold is chosen on the other folds. Ends with 1 when a promise is missed; skips, and says
-so, where the data is absent.
+The certainty threshold of each fold is chosen on the other folds. The exit code is 1 if a target is missed; without the
+data, it skips with a note.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ SHIPPED = "classifier as shipped, with our own messages"
 WANTED = 0.95
 SAME = 0.6
 Row = tuple[float, float | None, float | None, float | None]
-"""Share of messages whose best guess is right, that are routed right when the Architect gets all uncertain ones, that
-are called certain, and share of these that are right."""
+"""Four shares: messages whose best guess is right, messages routed right if the Architect gets all uncertain ones,
+messages that are called certain, and those of them that are right."""
 
 
 def main() -> None:
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def count_leaks(data: list[training.Message]) -> int:
-    """How many of our own messages share most of their words with a message that they are judged by."""
+    """The number of training messages that share most of their words with a test message."""
     words = [_words(each.text) for each in data]
     own = [_words(each.text) for each in training.read_own()]
     return sum(any(len(mine & theirs) >= SAME * len(mine | theirs) for theirs in words) for mine in own)
@@ -92,7 +92,7 @@ def always_architect(messages: list[training.Message]) -> dict[str, Row]:
 
 
 def check_commands(messages: list[training.Message]) -> tuple[int, int]:
-    """How many slash commands go to an accepted target, and how many there are."""
+    """The number of slash commands with an accepted target, and of all."""
     commands = [(each, read_command(each.text)) for each in messages if each.is_command]
     return sum(found is not None and found[0].value in each.accept for each, found in commands), len(commands)
 

@@ -3,8 +3,8 @@ contexts on a large trail, calls of sandboxed tools, and many conversations at o
 
 Usage: runtime.py [--only NAME,...] [--without NAME,...] [--rounds N] [--quick] [--json FILE] [--scratch DIR]
 
-Contenders have processes of their own and take turns within each round; what is shown is the median over the rounds,
-and ratios are taken within a round. Prints tables in markdown, and writes the same as JSON.
+Contenders have processes of their own and take turns within each round; the tables show the median over the rounds, and
+ratios are computed within each round. Prints tables in markdown, and writes the same as JSON.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is repeated")
     parser.add_argument("--quick", action="store_true", help="one round of a few samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
+    parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")
     return parser.parse_args()
 
 

@@ -19,7 +19,7 @@ LIMITS = {"python": 80.0, "javascript": 60.0, "typescript": 60.0}
 
 
 async def measure(calls: int = CALLS) -> dict[str, dict[str, float]]:
-    """Milliseconds of calls that do nothing, one after the other: median, 95th percentile, and the limit."""
+    """Milliseconds of successive empty calls: median, 95th percentile, and the limit."""
     sandbox = open_sandbox(production=True)
     found = {}
     for language, code in CODE.items():

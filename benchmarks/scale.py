@@ -1,6 +1,6 @@
 """A trail on PostgreSQL beside DBOS and LangGraph (durable steps), a bare psycopg script (creates) and LanceDB
-(search); wake-ups of other processes with NATS and without; how throughput grows with workers; and what partitions, a
-replica and several logs would bring, in one run.
+(search); wake-ups of other processes with NATS and without; how throughput grows with workers; and the gain of
+partitions, a replica and several logs, in one run.
 
 Usage: scale.py [--only NAME,...] [--without NAME,...] [--records N,...] [--rounds N] [--quick] [--json FILE]
 [--scratch DIR]
@@ -63,10 +63,10 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--records", type=numbers, help="sizes of the search; 10,000 and 100,000, or 2,000 with --quick"
     )
-    parser.add_argument("--rounds", type=int, help="how often everything is repeated; 3, or 1 with --quick")
+    parser.add_argument("--rounds", type=int, help="the number of rounds; 3, or 1 with --quick")
     parser.add_argument("--quick", action="store_true", help="few samples: at most two minutes")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
+    parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")
     return parser.parse_args()
 
 

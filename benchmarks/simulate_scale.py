@@ -4,9 +4,9 @@ Usage: simulate_scale.py [--points FILE] [--save FILE] [--rounds N] [--quick] [-
 [--think S] [--steps N] [--calls-of N] [--call S] [--server-cores N] [--round-trip S] [--bound SHARE] [--seed N]
 
 First measures service times and points on this machine (two minutes; alone, please), or reads those that --save wrote.
-Then simulates the same points and prints both. Ends with 1 where one is off by more than the bound, and says nothing
-about larger machines then. The defaults of a turn are those of a chat with three tool calls: 17 events, of which five
-wait for a model.
+Then simulates the same points and prints both. If one is off by more than the bound, the exit code is 1, and there are
+no statements about larger machines. The defaults of a turn are those of a chat with three tool calls: 17 events, of
+which five wait for a model.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ from speed.scale_reproduction import Reproduced, reproduce
 from speed.timing import percentile
 
 BOUND = 0.5
-"""The largest error of a point with which the model is believed."""
+"""The largest error of a point with which the model is accepted."""
 SATURATED = 0.9
 """The use of a resource at which it counts as saturated."""
 PATIENCE = 0.5
 """Seconds that 95 % of the steps may take beside their model calls."""
 CONNECTIONS_EACH, CONNECTIONS = 9, 100
-"""Connections of a process at most (a pool of 8 and the writer of the log), and what PostgreSQL allows by default."""
+"""The maximum connections of a process (a pool of 8 and the writer of the log), and the default limit of PostgreSQL."""
 SESSION_KB, STREAM_KB = 2.7, 21.2
 """Memory of an idle session and of an open stream, from `make bench-idle`."""
 MOST_WORKERS = 256
@@ -58,7 +58,7 @@ def main() -> None:
     if abs(worst.error) > arguments.bound:
         sys.exit(
             f"The model is off by {abs(worst.error):.0%} at {worst.name!r}. It is believed up to {arguments.bound:.0%},"
-            " so it says nothing about larger machines. Measure again while the machine is quiet, or mend the model."
+            " so it says nothing about larger machines. Measure again on an idle machine, or correct the model."
         )
     print(f"\nThe largest error is {abs(worst.error):.0%} ({worst.name}); the bound is {arguments.bound:.0%}.\n")
     print(table_of_workers(times, arguments))
@@ -108,7 +108,7 @@ def table_of_points(points: Sequence[Reproduced]) -> str:
 
 
 def table_of_workers(times: ServiceTimes, arguments: argparse.Namespace) -> str:
-    """How far more workers carry: steps without a model, more sessions than the workers can take."""
+    """Throughput by number of workers: steps without a model, with more sessions than the workers can handle."""
     rows = []
     for workers in arguments.workers:
         for logs in (1, 2):
@@ -133,7 +133,7 @@ def shares(outcome: Outcome) -> list[str]:
 
 
 def table_of_sessions(times: ServiceTimes, found: dict[str, Any], arguments: argparse.Namespace) -> str:
-    """The fewest workers that carry so many sessions, what they use, and what saturates first."""
+    """The fewest workers for a number of sessions, their resource use, and the resource that saturates first."""
     rows = []
     for sessions in arguments.sessions:
         workers, outcome = fewest_workers(times, sessions, arguments)
@@ -174,8 +174,8 @@ def calls_of_turn(arguments: argparse.Namespace) -> float:
 
 
 def fewest_workers(times: ServiceTimes, sessions: int, arguments: argparse.Namespace) -> tuple[int, Outcome]:
-    """The first number of workers, doubled each time, with which steps are in time; else the last number that did more
-    steps, or did them sooner, than half as many workers."""
+    """The first number of workers, doubled each time, with which steps are in time. If there is none, the last number
+    that was better than half of it, in throughput or in time."""
     load = Load(
         workers=1,
         sessions=sessions,

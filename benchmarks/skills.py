@@ -4,7 +4,7 @@ provider and pydantic-ai's toolsets where they do the same work, in one run.
 Usage: skills.py [--skills 500] [--tools 10000] [--only NAME,...] [--rounds N] [--quick] [--without-peers]
                  [--json FILE] [--scratch DIR]
 
-Contenders take turns within each round; what is shown is the median over the rounds, and ratios are taken within a
+Contenders take turns within each round; the tables show the median over the rounds, and ratios are computed within each
 round. Prints tables in markdown, and writes the same as JSON.
 """
 
@@ -32,7 +32,7 @@ QUICK = {"rounds": 1, "samples": 4}
 
 def main() -> None:
     arguments = parse_arguments()
-    logging.disable(logging.INFO)  # a peer tells of every skill that it finds
+    logging.disable(logging.INFO)  # a peer logs every skill that it finds
     run(measure, arguments)
 
 
@@ -53,15 +53,17 @@ async def measure(arguments: argparse.Namespace, scratch: Path) -> list[Finding]
 
 def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=DATA, help="where real skills are; others are made up without it")
-    parser.add_argument("--skills", type=int, default=500, help="how many skills there are; a tenth of them is loaded")
+    parser.add_argument(
+        "--data", type=Path, default=DATA, help="the folder of real skills; without it, skills are generated"
+    )
+    parser.add_argument("--skills", type=int, default=500, help="the number of skills; a tenth of them is loaded")
     parser.add_argument("--tools", type=int, default=10_000, help="how many tools are registered")
     parser.add_argument("--only", type=some_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
     parser.add_argument("--rounds", type=int, default=5, help="how often everything is repeated")
     parser.add_argument("--quick", action="store_true", help="one round of a few samples")
     parser.add_argument("--without-peers", action="store_true", help="only ours")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
+    parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")
     return parser.parse_args()
 
 

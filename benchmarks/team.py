@@ -85,7 +85,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="how often everything is repeated")
     parser.add_argument("--quick", action="store_true", help="one round of a few samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
+    parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")
     return parser.parse_args()
 
 

@@ -2,7 +2,7 @@
 
 Usage: trail.py [--records 10000,100000] [--only NAME,...] [--without NAME,...] [--rounds N] [--quick] [--json FILE]
 
-Contenders take turns within each round; what is shown is the median over the rounds, and ratios are taken within a
+Contenders take turns within each round; the tables show the median over the rounds, and ratios are computed within each
 round. Prints tables in markdown, and writes the same as JSON. A peer that is not installed gets a row that says so.
 """
 
@@ -112,7 +112,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, help="how often everything is repeated; 5, or 2 with --quick")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
-    parser.add_argument("--scratch", type=Path, help="a folder on the disk that is to be measured")
+    parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")
     arguments = parser.parse_args()
     arguments.rounds = arguments.rounds or (2 if arguments.quick else 5)
     return arguments

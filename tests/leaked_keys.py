@@ -1,4 +1,5 @@
-"""Keys as careless people leave them in their files, and all that a trail holds, to look for them there."""
+"""Keys as people leave them in files by mistake, and the complete content of a trail, in which tests search for
+them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real server on a free port for the tests of the doors: in the test's own loop, or in a thread for many tests."""
+"""A real server on a free port: in the test's own loop, or in a thread for many tests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ PATIENCE = 60.0
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """A running server and the parts it is made of."""
+    """A running server and its parts."""
 
     url: str
     folder: Path

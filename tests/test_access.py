@@ -1,4 +1,4 @@
-"""Principals: which scopes they may put on a record."""
+"""Principals: the scopes that they may put on a record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wiring: what runs while an app is open, and what it leaves behind."""
+"""The wiring: background work of an open app, and its end."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ async def test_documents_are_read_after_the_code_that_answers_sooner(
         catalog = (await app.workspace()).catalog
         await is_read.wait()
         found = await catalog.get([Item(route="repo://resources/a.md")], by=app.me)
-        assert found.summary.failed == 1, "a question does not begin to read them either"
+        assert found.summary.failed == 1, "a question does not start to read them either"
         code.set()
         while not (await catalog.get([Item(route="repo://resources/a.md")], by=app.me)).summary.success:
             await asyncio.sleep(0.01)
@@ -224,7 +224,7 @@ async def test_an_adopted_trail_has_another_identity_and_its_records(tmp_path: P
 async def test_what_runs_in_the_background_has_ended_before_what_it_uses_is_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also when it is interrupted again while it ends, as a second Ctrl-C does."""
+    """Also after a second interruption during the end, such as a second Ctrl-C."""
     begun, ended = asyncio.Event(), asyncio.Event()
 
     async def slow(app: App) -> None:

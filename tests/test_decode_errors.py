@@ -1,4 +1,4 @@
-"""What a decoder finds wrong, in plain words: the same sentences at every door."""
+"""Errors of decoders in plain words: the same sentences in every interface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nothing that `make` installs comes from outside the hashed lock files, and a runtime install stays small."""
+"""`make` installs only packages from the hashed lock files, and a runtime install stays small."""
 
 from __future__ import annotations
 

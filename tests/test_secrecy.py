@@ -1,4 +1,4 @@
-"""What looks like a secret is masked, and what does not stays."""
+"""Text that looks like a secret is masked; other text stays."""
 
 from __future__ import annotations
 

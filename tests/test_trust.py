@@ -1,4 +1,4 @@
-"""Consent on disk: bound to content, safe beside other processes, never guessed."""
+"""Consent on disk: bound to content, safe with concurrent processes, never guessed."""
 
 from __future__ import annotations
 

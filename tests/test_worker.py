@@ -19,6 +19,6 @@ async def test_a_drain_ends_in_time_although_its_record_cannot_be_written(tmp_pa
     config = Config(folder=tmp_path, hygiene=HygieneConfig(enabled=False))
     async with asyncio.timeout(PATIENCE), open_app(config) as app:
         worker = WorkerProcess(app, frozenset({"hygiene"}))
-        async with worker._records._writing:  # as while a write does not come back
+        async with worker._records._writing:  # as during a write that does not return
             assert await worker.drain(0.05)
             assert worker.is_draining

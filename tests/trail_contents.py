@@ -70,7 +70,7 @@ async def _fill_queues(trail: Trail, by: Principal) -> None:
 
 
 async def read_all(trail: Trail) -> dict[str, Any]:
-    """Everything that the owners see, without what a move changes on purpose: leases."""
+    """Everything that the owners see, except leases, which a move changes on purpose."""
     return {by.owner_id: await _read_of(trail, by) for by in OWNERS} | {
         "identity": await trail.upkeep.identity(),
         "head": await trail.log.head(),

@@ -1,4 +1,4 @@
-"""Folders that all processes of a test run share: what takes long to make is made once."""
+"""Folders that all processes of a test run share, so that slow fixtures are made only once."""
 
 from __future__ import annotations
 

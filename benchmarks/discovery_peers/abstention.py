@@ -1,5 +1,5 @@
-"""When nothing is close: how many questions that a set cannot answer are told so, and how many real ones are refused,
-at one threshold for all sets."""
+"""Abstention: the shares of unanswerable questions and of real questions that get the answer that nothing matches, at
+one threshold for all sets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def tell_apart(real: Sequence[float], foreign: Sequence[float]) -> float:
 
 
 def render(rows: Sequence[dict[str, Any]]) -> str:
-    """A line for each threshold: real questions refused and foreign ones told, a set and in the mean."""
+    """A line for each threshold: the refused real questions and the recognised foreign ones, for each set and in the
+    mean."""
     sets = list(dict.fromkeys(row["set"] for row in rows))
     parts = []
     for arm in ARMS:

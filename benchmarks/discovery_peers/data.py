@@ -26,7 +26,7 @@ _TYPES = {"string", "integer", "number", "boolean", "array", "object"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One tool or skill. `text` is its body, or what the set says of its parameters; `home` the server that has it."""
+    """One tool or skill. `text` is its body, or the parameters that the set lists; `home` the server that has it."""
 
     id: str
     name: str
@@ -58,7 +58,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Set:
-    """One catalogue with its questions, and questions that nothing of its `own` answers; a distractor may."""
+    """One catalogue with its questions, and questions that none of its `own` entries answers; a distractor may answer
+    one."""
 
     group: str
     name: str
@@ -105,7 +106,7 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 
 def spread(items: Sequence[T], number: int) -> list[T]:
-    """So many of the items, at even distances, or all."""
+    """At most this number of the items, evenly spaced."""
     chosen = min(number, len(items))
     return [items[at * len(items) // chosen] for at in range(chosen)]
 
@@ -137,7 +138,7 @@ def build_rows(documents: Sequence[dict[str, Any]]) -> list[Row]:
 
 
 def read_schema(text: str) -> dict[str, Any]:
-    """The JSON Schema of a row whose text lists parameters; an empty one where it does not."""
+    """The JSON Schema of a row whose text lists parameters, else an empty schema."""
     _, found, listed = text.partition("parameters:")
     properties = {}
     for name, kind, about in _PARAMETER.findall(listed.strip()) if found else ():

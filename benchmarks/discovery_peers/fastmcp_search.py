@@ -32,7 +32,7 @@ def build_server(rows: Sequence[Row], *, texts: bool = False, results: int = 10)
 
 
 class FastMcpSearch:
-    """What a client of such a server would get."""
+    """The answer that a client of such a server gets."""
 
     def __init__(self, rows: Sequence[Row], *, texts: bool = False) -> None:
         self._ids = {row.name: row.id for row in rows}

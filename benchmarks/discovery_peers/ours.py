@@ -50,7 +50,7 @@ def to_resource(row: Row) -> Resource:
 
 
 def build_domains(rows: Sequence[Row], size: int = DOMAIN_SIZE, *, by_home: bool = True) -> list[Domain]:
-    """A domain for each server, and domains of so many tools for rows without one; or only such."""
+    """A domain for each server, and domains of fixed size for rows without a server; or only the latter."""
     homes: dict[str, list[Tool]] = {}
     for at, row in enumerate(rows):
         known = re.sub(r"[^a-z0-9]+", "-", row.home.lower()).strip("-") if by_home else ""
@@ -97,13 +97,14 @@ class OurCatalog:
         return [self._ids[name] for name, _ in sorted(found, key=lambda each: -each[1])]
 
     async def relevance(self, query: str) -> float:
-        """How close the closest is, in the unit of the thresholds; above all of them for a name that was called."""
+        """The closeness of the best hit, in the unit of the thresholds; above all of them if the question has its
+        name."""
         return max((await self._find(query)).values(), default=0.0)
 
     async def _find(self, query: str) -> dict[str, float]:
         request = SearchRequest(text=query, selector=WHERE, limit=TOOL_HITS)
         hits = (await self._trail.index.search(request, by=ME)).hits
-        unit = {True: CLOSE, False: 1.0}  # by words alone, closeness is measured in itself
+        unit = {True: CLOSE, False: 1.0}  # without vectors, use the closeness itself
         return {hit.breadcrumb.context["name"]: closeness(hit) * unit[hit.vector_score is not None] for hit in hits}
 
 

@@ -17,7 +17,7 @@ OURS = "clew"
 OWN_PARTS = (OURS, "clew by closeness", "text arm", "vectors", "rrf")
 NO_PEERS = frozenset(OWN_PARTS[:3])
 MARGIN = 0.01
-"""How much worse than the best peer ours may be on one set."""
+"""The allowed difference to the best peer on one set."""
 
 
 async def measure(each: Set) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ def own_contenders(ours: OurCatalog) -> dict[str, Rank]:
 
 
 def peers(rows: Sequence[Row], *, with_texts: bool) -> dict[str, Rank]:
-    """The others; where rows have bodies, each also with the body in the description."""
+    """The peers; if rows have bodies, each peer also with the body in the description."""
     found: dict[str, Rank] = {"fts5 plain": Fts5(rows, tuned=False).rank, "fts5": Fts5(rows, tuned=True).rank}
     if with_texts:
         found["fts5 + body"] = Fts5(rows, tuned=True, texts=True).rank
@@ -66,7 +66,7 @@ def peers(rows: Sequence[Row], *, with_texts: bool) -> dict[str, Rank]:
 
 
 def render(rows: Sequence[dict[str, Any]]) -> str:
-    """nDCG@10 a set, the means of all measures a group, and what does not hold."""
+    """nDCG@10 for each set, the means of all measures for each group, and missed targets."""
     return "\n\n".join(filter(None, (_by_set(rows), _by_group(rows), "\n".join(complaints(rows)))))
 
 
@@ -92,7 +92,8 @@ def _by_group(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def complaints(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Where ours is not first in a group, or behind the best peer on a set, or does not know a name."""
+    """The groups in which Clew is not first, the sets in which it is behind the best peer, and the names that it does
+    not find."""
     found = []
     for group in dict.fromkeys(row["group"] for row in rows):
         means = {}

@@ -1,4 +1,4 @@
-"""What a ranking is worth, by the measures of the data's own script."""
+"""The scores of a ranking, by the measures of the data's own script."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Skills as an agent finds them: `suggest` of the library's index, beside a catalogue section of 1,500 tokens.
 
-With the distractors: whether the right skill comes first, and what would be found if the search saw only descriptions,
-or only the names that a catalogue of 1,500 tokens has room for. Without them: how many questions that no skill answers
-are told so, and what that costs in recall.
+With the distractors: whether the right skill comes first, and the results of a search over descriptions only, or over
+the names that fit into a catalogue of 1,500 tokens. Without them: the share of unanswerable questions that are
+recognised, and its cost in recall.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from discovery_peers.scores import Scores, mean, score
 from discovery_peers.tables import average, table
 
 NAMED = 500
-"""So many skills are told by one catalogue section."""
+"""The number of skills in one catalogue section."""
 NDCG, TOLD, LOSS = 0.72, 0.6, 0.02
 """The goals."""
 Rank = Callable[[str], Awaitable[list[str]]]
 
 
 async def measure(each: Set) -> list[dict[str, Any]]:
-    """One row a set of skills; tools have none."""
+    """One row for each set of skills; sets of tools have none."""
     if each.group != "skills":
         return []
     async with indexed([to_skill(row) for row in each.rows]) as index:
@@ -67,7 +67,7 @@ async def indexed(skills: Sequence[Skill]) -> AsyncIterator[MemoryIndex]:
 
 
 def suggesting(index: MemoryIndex, each: Set) -> Rank:
-    """What is suggested: nothing where nothing is close."""
+    """The suggested skills; none if nothing is close."""
     ids = {row.name: row.id for row in each.rows}
 
     async def rank(query: str) -> list[str]:
@@ -77,7 +77,7 @@ def suggesting(index: MemoryIndex, each: Set) -> Rank:
 
 
 def searching(index: MemoryIndex, each: Set) -> Rank:
-    """What the search finds, close or not."""
+    """The results of the search, close or not."""
     ids = {row.name: row.id for row in each.rows}
 
     async def rank(query: str) -> list[str]:
@@ -103,7 +103,7 @@ def render(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def verdicts(rows: Sequence[dict[str, Any]], ndcg: float) -> list[str]:
-    """Each goal, what was measured, and whether that is enough. Only the first set has negatives of its own."""
+    """Each goal, the measured value, and whether it is met. Only the first set has negatives of its own."""
     first, tokens = rows[0], max(row["catalogue_tokens"] for row in rows)
     told, loss = first["told"], max(row["loss"] for row in rows)
     searched, described = (average([row[each] for row in rows]) for each in ("searched", "described"))

@@ -1,4 +1,4 @@
-"""What a model pays before its first call: all tools listed, or two tools and the answer of `ask`."""
+"""The tokens before a model's first call: a listing of all tools, or of two tools and the answer of `ask`."""
 
 from __future__ import annotations
 

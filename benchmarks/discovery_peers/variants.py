@@ -1,4 +1,4 @@
-"""What of a tool is worth indexing: nDCG@10 of the same search over different texts."""
+"""The value of indexing each field of a tool: nDCG@10 of the same search over different texts."""
 
 from __future__ import annotations
 

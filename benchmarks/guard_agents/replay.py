@@ -1,4 +1,4 @@
-"""Replays a suite of AgentDojo in an agent, its child and its grandchild, and counts what was carried out."""
+"""Replays a suite of AgentDojo in an agent, its child and its grandchild, and counts the executed calls."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ READING = {
 @dataclass(slots=True, kw_only=True)
 class SuiteFigures:
     """The counts of one suite at one level. `attacks` are pairs of a user task and an injection task with a forbidden
-    call, `allowed_attacks` those pairs of which the user task needs every tool."""
+    call. `allowed_attacks` are pairs in which the user task needs every tool of the attack."""
 
     suite: str
     level: str
@@ -124,8 +124,8 @@ class SuiteReplay:
         return turns
 
     async def define_family(self, name: str, permissions: dict[str, Any], *, calls: int | None = None) -> None:
-        """An agent with rules, its child and its grandchild, whose own definitions allow everything. With `calls` each
-        has a budget for so many calls of the model, which its caller lent to it."""
+        """An agent with rules, its child and its grandchild, whose own definitions allow everything. With `calls`, each
+        has a budget for this number of model calls, lent by its caller."""
         above: str | None = None
         for depth, level in enumerate(LEVELS):
             own = f"{name}-{level}"
@@ -139,8 +139,8 @@ class SuiteReplay:
             above = own
 
     async def _caller(self, above: str, own: str, budget: str | None) -> CallingAgent:
-        """The caller of an agent, with the request that its answer goes to. An agent that was called may call none
-        itself, so the chain is written down before the runtime starts."""
+        """The caller of an agent, with the request that its answer goes to. A called agent cannot call others, so the
+        definitions of the chain are written before the runtime starts."""
         draft = request_draft(self.flow, SPAWN, {"task": "go"}, request_id=own, requested_by=above)
         return CallingAgent(agent=above, request=(await self.trail.records.create(draft, by=ME)).id, budget=budget)
 
@@ -156,7 +156,7 @@ class SuiteReplay:
         await self.trail.records.create(Draft(title=name, schema_name=self.flow.agent, context=definition), by=ME)
 
     async def _lend(self, name: str, depth: int, calls: int) -> str:
-        """A budget that so many others above it have lent."""
+        """A budget at the end of a chain of loans."""
         limits = BudgetLimits(calls=calls)
         await self.budgets.open(f"{name}/0", limits, by=ME)
         for at in range(depth):
@@ -246,7 +246,7 @@ async def _replay_level(replay: SuiteReplay, level: str) -> SuiteFigures:
 
 
 def build_case(suite: TaskSuite[Any], name: str) -> GuardCase:
-    """The calls of a user task, and those of the attacks on it that use a tool which its rules deny."""
+    """The calls of a user task, and the attack calls with a tool that its rules deny."""
     task, changing = suite.user_tasks[name], CHANGING[suite.name]
     environment = task.init_environment(fresh_environment(suite))
     calls = task.ground_truth(environment.model_copy(deep=True))
@@ -269,7 +269,7 @@ def _environment(suite: TaskSuite[Any]) -> TaskEnvironment:
 
 
 def fresh_environment(suite: TaskSuite[Any]) -> Any:
-    """The environment of a suite before any call. Its file takes seconds to read, so that happens once."""
+    """The environment of a suite before any call. Its file takes seconds to read, so it is read only once."""
     return _environment(suite).model_copy(deep=True)
 
 

@@ -23,7 +23,7 @@ def has_aider(python: Path | None) -> bool:
 
 
 class AiderMap:
-    """Over a folder that is kept up to date by others."""
+    """Over a folder that the benchmark keeps up to date."""
 
     def __init__(self, tree: Path, python: Path) -> None:
         self._files: set[str] = set()
@@ -43,7 +43,7 @@ class AiderMap:
         self._files.discard(path)
 
     def settle(self) -> None:
-        """What changed is parsed once, outside of what is timed."""
+        """Changed files are parsed once, outside of the timed part."""
         self.search("")
 
     def search(self, question: str) -> list[str]:

@@ -1,5 +1,5 @@
 """Run by the Python that has aider: for each question on standard input, the files that its repository map ranks first.
-Words and files that a question mentions are found as aider finds them in a message.
+Words and files in a question are found as aider finds them in a message.
 
 Usage: aider_worker.py FOLDER
 """
@@ -25,7 +25,7 @@ class Map(RepoMap):  # type: ignore[misc]  # aider has no types
 
 
 class Mentions:
-    """As much of a chat as finding what is mentioned in it needs."""
+    """The part of aider's chat that is needed to find the mentioned names."""
 
     abs_read_only_fnames: tuple[str, ...] = ()
     get_file_mentions = Coder.get_file_mentions

@@ -12,7 +12,7 @@ MAX_BYTES = 400_000
 
 
 class Checkout:
-    """The files that may be found, on the disk and with each contender; what did not change stays."""
+    """The searchable files, on the disk and in each contender; unchanged files stay."""
 
     def __init__(self, git: Path, tree: Path, contenders: Mapping[str, Contender]) -> None:
         self._git, self._tree = git, tree

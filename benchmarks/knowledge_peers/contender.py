@@ -1,4 +1,4 @@
-"""What a way of finding files must be able to do."""
+"""The interface of a contender that finds files."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ COMMAND = ("ctags", "--quiet", "--options=NONE", "-x", "--_xformat=%N\t%F", "-L"
 
 
 class Ctags:
-    """Over a folder that is kept up to date by others. A file's own name is a tag of it, too."""
+    """Over a folder that the benchmark keeps up to date. A file's own name is a tag of it, too."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree

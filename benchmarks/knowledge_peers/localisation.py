@@ -45,7 +45,7 @@ class Answered(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Kept:
-    """Answers so far, in a file where one is given, so that a run that was ended can be gone on with."""
+    """The answers so far, in a file if one is given, so that an interrupted run can continue."""
 
     def __init__(self, place: Path | None) -> None:
         self._place = place
@@ -74,7 +74,8 @@ def measure_localisation(
     aider: Path | None = None,
     kept: Path | None = None,
 ) -> list[Finding]:
-    """nDCG@10 by set and contender, milliseconds a question, and the promises. What is absent is skipped, and named."""
+    """nDCG@10 by set and contender, milliseconds per question, and the targets. Missing contenders are skipped and
+    named."""
     place = data / f"{QUESTIONS}.jsonl"
     if not place.is_file():
         return [_skipped("clew", f"{place.name} is not there")]
@@ -149,7 +150,7 @@ def _ask(way: str, contender: Contender, row: Mapping[str, Any]) -> Answered:
 
 
 def _rows(answers: Sequence[Answered]) -> list[Finding]:
-    """A row for each set and contender, and what is promised of ours."""
+    """A row for each set and contender, and the targets of Clew."""
     findings: list[Finding] = []
     for name in dict.fromkeys(each.set for each in answers):
         of_set = [each for each in answers if each.set == name]

@@ -1,4 +1,4 @@
-"""Clew: files are read, masked, parsed and kept as its index does it, and found as `locate` finds them."""
+"""Clew: files are read, masked, parsed and stored as in its index, and found as by `locate`."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Ours:
         self._waiting[path] = None
 
     def settle(self) -> None:
-        """One transaction; what a search would load is loaded."""
+        """One transaction; it also loads the data that a search would load."""
         with self._store.writing() as sql:
             for path, body in self._waiting.items():
                 if body is None:

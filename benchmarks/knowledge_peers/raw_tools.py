@@ -29,7 +29,7 @@ async def measure_beside(root: Path, scratch: Path, serena: Path | None = None) 
         began = time.perf_counter()
         files = (await graph.refresh()).files
         ours = time.perf_counter() - began
-        graph.is_watched = True  # as in a program that runs on: nobody looks at all files before each answer
+        graph.is_watched = True  # as in a long-running program, which does not check all files before each answer
         tags = scratch / "tags"
         known = await graph.files()
         theirs = _index_with_ctags(root, [file.path for file in known], tags)
@@ -57,7 +57,7 @@ def _index_rows(files: int, ours: float, theirs: float | None) -> list[Finding]:
 
 
 async def _measure_lookups(graph: CodeGraph, root: Path, tags: Path, files: int) -> list[Finding]:
-    """In turns, so that what else the machine does meets all alike."""
+    """In turns, so that other load on the machine affects all equally."""
     commands: dict[str, Callable[[str], list[str]]] = {
         "ripgrep": lambda name: [*RIPGREP, name, str(root)],
         "readtags": lambda name: ["readtags", "-t", str(tags), name],
@@ -77,7 +77,7 @@ async def _measure_lookups(graph: CodeGraph, root: Path, tags: Path, files: int)
 
 
 def _measure_serena(serena: Path | None, root: Path, paths: Sequence[str], names: Sequence[str], scratch: Path) -> Row:
-    """It runs after the others, as it takes long to begin."""
+    """It runs after the others, because it starts slowly."""
     if serena is None or not has_serena(serena):
         note = "skipped: no Python with serena and jedi-language-server was given (--serena PYTHON)"
         return Row(measure=LOOKUP, records=0, contender="serena", note=note)
@@ -110,7 +110,7 @@ def _run(command: Sequence[str]) -> float:
 
 
 def _some_names(graph: CodeGraph, language: str = "%") -> list[str]:
-    """Names that one function or method alone has, in any case, so that all look for the same."""
+    """Names of exactly one function or method, ignoring case, so that all tools find the same."""
     query = (
         "SELECT max(s.name) FROM symbols s JOIN files f ON f.id = s.file GROUP BY lower(s.name)"
         " HAVING count(*) = 1 AND max(s.kind) IN ('function', 'method') AND max(f.language) LIKE ? ORDER BY 1"

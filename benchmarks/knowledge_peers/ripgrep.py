@@ -1,4 +1,5 @@
-"""ripgrep: one search for all words of the question; files rank by the words that they hold, rare words first."""
+"""ripgrep: one search for all words of the question; files are ranked by the words that they contain, rare words
+first."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ SHOWN = ("--no-line-number", "--with-filename", "--null", "--no-messages")
 
 
 class Ripgrep:
-    """Over a folder that is kept up to date by others; of what it finds there, the files that were put count."""
+    """Over a folder that the benchmark keeps up to date; only files that were added count."""
 
     def __init__(self, tree: Path) -> None:
         self._tree = tree

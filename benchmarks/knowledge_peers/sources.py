@@ -1,5 +1,5 @@
-"""A contender that is given source files alone: no tests, no documents, nothing that lies beside the product. The
-files that are asked for are of that kind, and Clew tells the kinds apart; so may its peers."""
+"""A contender that gets only source files: no tests, no documents, and no other files beside the product. All expected
+files are of that kind. Clew distinguishes kinds, so its peers get the same advantage here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What peers take from a question: its words, and the names in it."""
+"""The words and names that peers take from a question."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A trail that the user neither made nor agreed to: nothing on it is told as what the user noted, chose or prefers."""
+"""A trail that the user neither made nor agreed to: none of its records are shown as notes, choices or preferences of
+the user."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ FILES = {
     "README.md": "# Shop\n\nA shop of kettles.\n\n## Payments\n\nPayments are settled at noon.\n",
 }
 PLANTED = "turnip"
-"""Stands in all that comes with the trail, and nowhere else."""
+"""A word in all records of the foreign trail, and nowhere else."""
 READING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("history://tools/search_history", {"query": "turnip deploy"}),
     ("history://tools/briefing", {}),
@@ -71,7 +72,7 @@ async def run(app: App, route: str, **params: Any) -> str:
 
 
 async def _plant(root: Path) -> None:
-    """What somebody else noted, in all the ways that there are."""
+    """Notes of somebody else, of every kind."""
     async with opened(root) as app:
         await app.knowledge().gather()
         await run(

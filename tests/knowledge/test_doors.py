@@ -1,4 +1,4 @@
-"""What is known, through the catalog of an app: what `ask` and `get` answer, store, mark, link and remove."""
+"""Knowledge through the catalog of an app: answers, storage, marks, links and removal with `ask` and `get`."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_dependencies_and_patterns_are_told_with_their_places(app: App) ->
     assert "src/store.py:1: class OrderRepository:" in await get(app, "code://tools/detect_patterns", language="python")
 
 
-# -- what is stored is checked, and linked ---------------------------------------------------------------------
+# -- stored notes are checked and linked -----------------------------------------------------------------------
 
 
 @pytest.mark.req("SYL-78", "SYL-79", "SYL-96")

@@ -1,4 +1,4 @@
-"""Indexing before answers: how far it came, and work that is done once."""
+"""Indexing before answers: its progress, and work that is done only once."""
 
 from __future__ import annotations
 

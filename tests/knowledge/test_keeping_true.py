@@ -1,5 +1,5 @@
-"""What is told through the doors of knowledge is true now, for who asks, and from where it says: kept answers, a store
-that came from elsewhere or is damaged, sources that claim to be others, and names that would break out of a line."""
+"""Answers are current, limited to the caller's rights, and correctly cited. This holds for cached answers, a foreign or
+damaged store, sources with a false origin, and names that could break out of a line."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ DOORS: list[tuple[str, dict[str, Any]]] = [
 
 
 def told_at(hour: str, lines: int = 0) -> dict[str, str]:
-    """What documents and decisions say of an hour, so many lines further down."""
+    """A document or decision with an hour at a given line."""
     filler = "\nNothing is said here.\n" * lines
     return {
         README: f"# Shop\n\nA shop.\n{filler}\n## Payments\n\nPayments are settled at {hour} by the kettle bureau.\n",
@@ -160,7 +160,7 @@ def told_root(tmp_path: Path) -> Path:
 
 @contextlib.asynccontextmanager
 async def telling(root: Path, *, is_watched: bool) -> AsyncIterator[tuple[App, Knowledge]]:
-    """What is known, with all of it read; where it is watched, changes of files are noticed."""
+    """Knowledge with everything read; if it is watched, changes of files are noticed."""
     async with opened(root) as (app, known):
         watch = CodeWatch(known.code) if is_watched else contextlib.nullcontext()
         async with watch:
@@ -174,7 +174,7 @@ async def asked(app: App, question: str) -> str:
 
 
 def cited_in(told: str, root: Path) -> set[str]:
-    """The files that an answer cites. Each has the content that the answer says, and a line of it is what is told."""
+    """The files that an answer cites. Each cited file has the cited content, and the shown text is a line of it."""
     places = re.findall(r"([\w./-]+\.md):(\d+)(?:-(\d+))?@([0-9a-f]{10})", told)
     for path, first, last, hash in places:
         body = (root / path).read_bytes()
@@ -246,7 +246,7 @@ async def test_changes_read_by_another_part_of_the_program_are_in_the_answer(tol
 
 
 async def forge(app: App, root: Path) -> None:
-    """Have the trail say of files what they do not say, as whoever can write to it may."""
+    """Write false records about files to the trail, as any principal with write access can."""
     hash = blob_id((root / README).read_bytes())
     for source in ("repository", "a friend"):
         await NodeGraph(app.trail, app.me).add_node(

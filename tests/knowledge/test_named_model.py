@@ -1,4 +1,4 @@
-"""A model that the settings name puts into words what sources say; where it does not, the sources speak."""
+"""A model of the settings writes the answer from the sources; if it fails, the answer consists of the sources."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Silent:
 
 
 def asks_model(app: App, model: Model) -> None:
-    """Open what is known with a model under the name `small`."""
+    """Open the knowledge of a folder with a model under the name `small`."""
     app.knowledge(open_models(app.config, {}).with_model("small", model))
 
 

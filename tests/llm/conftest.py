@@ -1,4 +1,4 @@
-"""Models are asked on this machine only: a switch forbids calls wherever a test has not started the server itself."""
+"""Models are called on this machine only: a switch forbids calls to servers that a test has not started itself."""
 
 from __future__ import annotations
 

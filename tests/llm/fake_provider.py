@@ -1,4 +1,4 @@
-"""A provider on this machine that answers what a test tells it to, byte by byte, faults included."""
+"""A provider on this machine that sends the bytes that a test gives it, including faults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The embedders: against what the original computes, against its own tokenizer, and on hard texts."""
+"""The embedders, compared with the original computation and tokenizer, and on difficult texts."""
 
 from __future__ import annotations
 

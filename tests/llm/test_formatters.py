@@ -1,4 +1,4 @@
-"""Formatters: tools and calls as text and back, whatever stands in them, and whatever a model makes of it."""
+"""Formatters: tools and calls to text and back, for any content and any output of a model."""
 
 from __future__ import annotations
 
@@ -212,7 +212,7 @@ def test_json_that_begins_like_a_call_and_breaks_off_is_malformed() -> None:
 
 
 class Parrot:
-    """A model without tool calls: it says what it was told to say, in pieces of a length."""
+    """A model without tool calls that returns a given text in pieces."""
 
     def __init__(self, said: str, length: int = 1) -> None:
         self.said = said

@@ -1,4 +1,4 @@
-"""The ledger: what every call took, by agent, session, layer and model, and what was saved."""
+"""The ledger: usage of every call, by agent, session, layer and model, and savings."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ async def test_a_real_server_answers_in_json_that_fits_a_schema(llama: Models) -
 
 
 async def _idle_slots(address: str) -> list[dict[str, Any]]:
-    """What the server says of its work, as soon as it has none."""
+    """The server's report about its work, as soon as it is idle."""
     async with asyncio.timeout(60):
         while True:
             slots = await asyncio.to_thread(_slots, address)

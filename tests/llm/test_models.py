@@ -1,4 +1,4 @@
-"""Which model is meant, what is known of it, where its key is, and what a folder may not decide alone."""
+"""The model for a name, its properties, the place of its key, and settings that need consent."""
 
 from __future__ import annotations
 

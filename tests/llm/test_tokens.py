@@ -1,4 +1,4 @@
-"""The quick count is above the real one wherever text has words, and not by much."""
+"""The estimate is slightly above the exact count for all texts with words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Words are cut into the same tokens with the tokenizer and without it."""
+"""Words are split into the same tokens with and without the tokenizer."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Providers over the wire: what is sent and what is streamed. The servers are ours and run on this machine."""
+"""Providers over the wire: requests and streams. The servers are ours and run on this machine."""
 
 from __future__ import annotations
 

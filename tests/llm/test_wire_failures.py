@@ -1,4 +1,4 @@
-"""What every failure over the wire becomes, and that a cancelled call closes its connection."""
+"""The errors for all failures over the wire; a cancelled call closes its connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The three protocols: what each sends and reads beyond plain text, and the servers that deviate from them."""
+"""The three protocols: requests and responses beyond plain text, and servers that deviate from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No answer of a provider is too much for the one who asked: each limit is a ModelError, and the connection closes."""
+"""Limits of a provider's answer: each exceeded limit raises a ModelError and closes the connection."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MEGABYTE = 1_000_000
 
 
 async def pass_over(piece: str) -> None:
-    """For those who do not look at what is streamed."""
+    """A callback that ignores the streamed text."""
 
 
 async def failure(models: Models, provider: FakeProvider, answer: Write, *, streamed: bool = True) -> ModelError:
@@ -34,7 +34,7 @@ async def failure(models: Models, provider: FakeProvider, answer: Write, *, stre
 
 
 def endless(pieces: tuple[str, ...], closed: asyncio.Event) -> Write:
-    """A stream that repeats its last piece until the one who asked closes the connection."""
+    """A stream that repeats its last piece until the client closes the connection."""
 
     async def write(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n")

@@ -1,4 +1,4 @@
-"""What tests over the wire share: a conversation, a tool, and the events of OpenAI's own protocol."""
+"""Helpers for tests over the wire: a conversation, a tool, and events of OpenAI's protocol."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both keepers of exposure sets, and a library over each, for the tests that hold for both."""
+"""Both stores of exposure sets, with a library over each, for tests of both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def sets(request: pytest.FixtureRequest, clock: ManualClock) -> Exposures:
 
 @pytest.fixture
 def skills(sets: Exposures, clock: ManualClock) -> Skills:
-    """A library over each keeper, with every tool in each toolset that lists it."""
+    """A library over each store, with every tool in each toolset that lists it."""
     library = Skills(MANIFEST, exposures=sets, clock=clock)
     for name, toolset in MANIFEST.toolsets.items():
         library.register_tools(name, [TOOLS[tool] for tool in toolset.tools])

@@ -1,4 +1,4 @@
-"""Terms and stamps for what loads, with a clock that stands still."""
+"""Terms and stamps for loads, with a fixed clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A conversation that goes on for long: what an agent loads and unloads, and what its context holds."""
+"""A long conversation: the skills that an agent loads and unloads, and the content of its context."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WORDS = {f"skill-{n}": f"matter{n}" for n in (3, 5, 7)}
 
 Operation = tuple[str, str]
 Recorded = dict[str, str]
-"""The skills and toolsets that were loaded, each with what brought it."""
+"""The loaded skills and toolsets, each with its cause."""
 
 
 def make_working_manifest() -> Manifest:
@@ -56,7 +56,7 @@ TOOLS = [make_tool(name) for name in MANIFEST.tools]
 
 
 def open_skills(sets: object, clock: object) -> Skills:
-    """A library as a program has it after a start: nothing of it was there before, but what `sets` keeps."""
+    """A library as after the start of a program; only `sets` has data from before."""
     skills = Skills(MANIFEST, exposures=sets, clock=clock)  # type: ignore[arg-type]
     skills.register_tools("everything", TOOLS)
     return skills
@@ -94,7 +94,7 @@ def at_the_start() -> Recorded:
 
 
 async def perform(skills: Skills, operation: Operation) -> int:
-    """Do it; about how many tokens the state takes then."""
+    """Run the operation, and return the estimated tokens of the new state."""
     kind, name = operation
     session = skills.session(WHO)
     match kind:
@@ -111,7 +111,7 @@ async def perform(skills: Skills, operation: Operation) -> int:
 
 
 def skills_of(recorded: Recorded) -> set[str]:
-    """All skills that follow from what is recorded, worked out anew."""
+    """All skills that follow from the records, computed again."""
     found, waiting = set[str](), [item.removeprefix(SKILL) for item in recorded if item.startswith(SKILL)]
     while waiting:
         name = waiting.pop()
@@ -127,7 +127,7 @@ def tools_of(recorded: Recorded) -> set[str]:
 
 
 async def check(skills: Skills, recorded: Recorded) -> None:
-    """What is kept, what the prompt tells of, and what can be called are what they are to be."""
+    """Check that the stored items, the prompt and the callable tools are as expected."""
     prompt = await skills.get_prompt(WHO)
     kept = (await skills.session(WHO).exposure()).items
     assert {item: each.via for item, each in kept.items() if not item.startswith(AGENT)} == recorded
@@ -144,7 +144,7 @@ def loaded_names(prompt: AgentPrompt) -> list[str]:
 
 
 class Context:
-    """What a model reads: the prompt as of now, and the messages since the last compaction."""
+    """The input of a model: the current prompt, and the messages since the last compaction."""
 
     def __init__(self) -> None:
         self.messages: list[str] = []
@@ -168,7 +168,7 @@ class Context:
 
 
 async def work_until_killed(channel: Connection, folder: Path, seed: int) -> None:
-    """Operation after operation on the trail of a folder, each told of when it is done."""
+    """Run operations on the trail of a folder, and report each when it is done."""
     trail, clock = await open_at(folder), SystemClock()
     skills = open_skills(TrailExposures(trail, clock), clock)
     await skills.session(WHO).state()

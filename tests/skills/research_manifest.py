@@ -14,7 +14,7 @@ ME = Principal(owner_id="acme", agent_id="researcher", session="talk-1")
 
 
 def make_tool(name: str, description: str = "") -> Tool:
-    """A tool that tells its name and what it was given."""
+    """A tool that returns its name and its arguments."""
 
     @tool(name=name, description=description or f"Does {name}")
     async def run(query: str = "") -> str:
@@ -70,7 +70,7 @@ TOOLS = {name: make_tool(name) for name in MANIFEST.tools}
 
 
 async def call(made: Tool, **arguments: Any) -> Any:
-    """What a tool answers, read as JSON where it is."""
+    """The answer of a tool, parsed if it is JSON."""
     done = await made.call(made.check(arguments), ToolContext(by=ME))
     text = done.content
     return json.loads(text.removeprefix("```json\n").removesuffix("\n```")) if text.startswith("```json") else text

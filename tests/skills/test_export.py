@@ -1,4 +1,4 @@
-"""Tools in the shapes of others: each is valid there, and every name can be told back."""
+"""Tools in the formats of other programs: each is valid there, and every name can be decoded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exposure sets on the trail: bound to owner and agent, durable, merged, and nowhere readable as a handle."""
+"""Exposure sets on the trail: bound to owner and agent, durable and merged; handles are not stored."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def test_a_set_is_found_again_by_its_handle_also_by_another_reader(
     await exposures.reveal(await exposures.open(new.handle, by=me), shown(clock, "b", "c"), by=me)
     found = await TrailExposures(trail, clock).open(new.handle, by=me)
     assert list(found.items) == ["a", "b", "c"]
-    assert found.items["a"] == shown(clock, "a")[0], "by what, why, since when and at what cost"
+    assert found.items["a"] == shown(clock, "a")[0], "the cause, the reason, the time and the cost"
 
 
 @pytest.mark.req("BEY-01")
@@ -241,7 +241,7 @@ async def test_a_set_that_was_written_before_items_could_end_is_read(
 
 
 class Beaten(TrailExposures):
-    """A keeper before whose every write another one writes."""
+    """A store in which another writer is faster at every write."""
 
     other: TrailExposures
     beaten = 0

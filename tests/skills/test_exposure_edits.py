@@ -1,4 +1,4 @@
-"""Edits of exposure sets: pure functions from items to items, and what is remembered of what they ended."""
+"""Edits of exposure sets: pure functions from items to items, and the history of ended items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every keeper of exposure sets promises: on the trail and in memory alike."""
+"""The contract of every store of exposure sets, on the trail and in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one object that a program needs: what it gives an agent, and what it remembers."""
+"""The library object for programs: the tools and prompts of an agent, and its state."""
 
 from __future__ import annotations
 

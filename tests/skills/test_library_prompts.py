@@ -1,4 +1,4 @@
-"""What the one object puts before a model: prompts, texts of skills, and suggestions."""
+"""The texts of the library for a model: prompts, texts of skills and suggestions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.skills.research_manifest import MANIFEST, TOOLS, call, make_manifest,
 
 
 class Naming:
-    """Finds the skills whose names are words of what is asked."""
+    """Finds the skills whose names are words of the question."""
 
     def __init__(self) -> None:
         self.asked: list[Sequence[str]] = []
@@ -231,7 +231,7 @@ async def test_suggestions_are_hints_and_variables_of_the_prompt(sets: Exposures
 
 @pytest.fixture
 async def finding() -> AsyncIterator[Skills]:
-    """A library that finds skills by what they are for."""
+    """A library that finds skills by their purpose."""
     manifest = Manifest(
         agents={"a": AgentSpec(name="a"), "narrow": AgentSpec(name="narrow", skills=("search",))},
         skills={

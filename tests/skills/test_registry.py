@@ -1,4 +1,4 @@
-"""The tool registry: merging, providers that wait, names that clash, and names that are our own."""
+"""The tool registry: merging, pending providers, conflicting names and reserved names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code that has proven itself is there for the next run, and gone when its time is over."""
+"""Promoted code is available to later runs until it expires."""
 
 from __future__ import annotations
 

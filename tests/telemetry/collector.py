@@ -1,4 +1,4 @@
-"""A collector on this machine that keeps what it gets, and a real one that passes on to it what it was sent."""
+"""A collector on this machine that stores its input, and a real collector that forwards to it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def collecting() -> Iterator[tuple[Collector, str]]:
 
 @contextmanager
 def relaying(to: str, folder: Path) -> Iterator[str]:
-    """The collector Rotel, which passes on what it gets; its address. Where it is not to be had, the address itself."""
+    """The address of the collector Rotel, which forwards its input. Without Rotel, the address itself."""
     found = find_spec("rotel")
     if found is None or found.origin is None:
         yield to

@@ -1,4 +1,4 @@
-"""A chat over several processes, as a collector of somebody else sees it."""
+"""The trace of a chat over several processes, as an external collector gets it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def running(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, 
 
 @pytest.fixture
 def collector(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:  # noqa: F811
-    """Where the processes of a test send their spans, by way of another collector."""
+    """The address to which the processes of a test send their spans, through another collector."""
     with collecting() as (found, address), relaying(address, tmp_path) as relay:
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", relay)
         monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "50")

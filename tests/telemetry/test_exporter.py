@@ -1,4 +1,5 @@
-"""The exporter: it never waits for the collector, drops and counts what does not fit, and goes on when it answers."""
+"""The exporter: it never waits for the collector, drops and counts spans that do not fit, and continues when the
+collector answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spans of runs in one process: what they say, what they leave out, and ids that follow from the records."""
+"""Spans of runs in one process: their attributes, omitted texts, and ids derived from the records."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_a_run_in_the_trace_of_its_caller_is_in_that_trace(
         await run.say("two")
         records = await run.written()
     await tracer.close()
-    assert {each.trace_id for each in spans} == {TRACE}, "the caller of the second one does not want it"
+    assert {each.trace_id for each in spans} == {TRACE}, "the caller of the second run does not want a trace"
     (whole,) = [each for each in spans if each.name.startswith("invoke_agent")]
     assert whole.parent_id == CALLER
     of_first = [each for each in records if each.session == first and each.schema_name != run.flow.usage]

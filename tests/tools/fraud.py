@@ -57,7 +57,7 @@ async def fincrime(user_id: str) -> GuidedContent:
 
 @tool(searchable=False, scopes=["vip"])
 async def vip_care(user_id: str) -> str:
-    """Tell the team that cares for the best customers."""
+    """Notify the team for the best customers."""
     return f"told about {user_id}"
 
 
@@ -131,7 +131,7 @@ def resources_of(answer: CatalogAnswer) -> list[str]:
 
 
 def codes_of(results: Results) -> list[str]:
-    """What became of each entry: its error code, or `ok`."""
+    """The outcome of each entry: its error code, or `ok`."""
     return [each.error.code if each.error is not None else "ok" for each in results.results]
 
 

@@ -1,4 +1,4 @@
-"""Tools that come as code: records become tools that run in the sandbox."""
+"""Tools as code: records become tools that run in the sandbox."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tools return becomes guided content that every door can send."""
+"""Results of tools become guided content that every interface can send."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages are read of hosts that are allowed, at public addresses, without following anybody elsewhere."""
+"""Pages are read only from allowed hosts at public addresses, without redirects to other hosts."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def box(policy: Policy = OPEN, **more: object) -> Toolbox:
 
 @asynccontextmanager
 async def serving(answer: Callable[[str], bytes]) -> AsyncIterator[tuple[int, list[str]]]:
-    """A server of plain HTTP that answers each request as it is told, and keeps what it was asked."""
+    """A plain HTTP server with scripted answers that records its requests."""
     asked: list[str] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

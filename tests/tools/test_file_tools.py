@@ -1,5 +1,5 @@
-"""Files are read, written and edited through tools: in their own encoding, whole, once, and never behind anybody's
-back."""
+"""Files are read, written and edited through tools: in their own encoding, atomically, once, and never over unseen
+changes."""
 
 from __future__ import annotations
 
@@ -237,7 +237,7 @@ async def test_a_preview_warns_of_several_matches_and_refuses_missing_text(tmp_p
     tools = box(plant(tmp_path, {"a.txt": "one\none\n"}))
     shown = await tools.call_json("preview-edit", file_path="a.txt", old_string="one", new_string="")
     assert "occurs 2 times, on the lines 1, 2" in shown["warnings"][0]
-    assert not shown["reversible"], "a text that was taken out is nowhere to be found again"
+    assert not shown["reversible"], "a removed text cannot be found again"
     with pytest.raises(InvalidInput, match="The most similar is line 1: one"):
         await tools.call("preview-edit", file_path="a.txt", old_string="ones", new_string="x")
 
@@ -295,7 +295,7 @@ async def test_edits_at_the_same_time_lose_nothing(tmp_path: Path) -> None:
 
 
 async def test_an_edit_repeated_with_its_key_is_applied_once(tmp_path: Path) -> None:
-    """As after a crash: the second attempt is by another process, which remembers nothing."""
+    """As after a crash: another process without memory makes the second attempt."""
     root = plant(tmp_path / "root", {"a.txt": "list:\n"})
     context = msgspec.structs.replace(ANN, key="run1/call1")
     edit = {"file_path": "a.txt", "old_string": "list:\n", "new_string": "list:\n- item\n"}
@@ -383,7 +383,7 @@ async def test_the_rules_of_a_folder_come_before_the_first_result(tmp_path: Path
     tools = Toolbox(file_tools(WorkingFolder(root), Snapshots(), rules))
     with pytest.raises(NotFound):
         await tools.call("read-file", file_path="src/missing.txt")
-    assert not rules.asked, "what was said counts as said: an error has no place for it"
+    assert not rules.asked, "the texts are recorded as delivered, although an error cannot carry them"
     assert (await tools.call("read-file", file_path="link/a.txt")).startswith("Rule: tabs only.\n\nlink/a.txt, lines")
     await tools.call("edit-file", file_path="src/a.txt", old_string="one", new_string="two")
     await tools.call("write-file", file_path="src/a.txt", content="three")

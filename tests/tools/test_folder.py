@@ -1,4 +1,4 @@
-"""A working folder leads nowhere else, whatever its files are called and whatever happens to them meanwhile."""
+"""Paths never lead out of a working folder, with any file names and concurrent changes."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_what_becomes_a_link_after_it_was_checked_is_not_opened(tmp_path: Path) 
 
 
 def test_a_race_of_links_never_gives_what_is_outside(tmp_path: Path) -> None:
-    """A folder is swapped for a link and back, again and again, while it is read."""
+    """A folder is repeatedly swapped for a link and back while it is read."""
     plant(tmp_path, {"outside/a.txt": "secret", "root/inner/a.txt": "mine"})
     root = tmp_path / "root"
     folder = WorkingFolder(root)

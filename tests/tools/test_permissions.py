@@ -1,5 +1,4 @@
-"""What may be done is decided by the rules that speak of it; what is not clear is asked about, and a child never has
-more than its parent."""
+"""Matching rules decide about a call, unclear calls ask the user, and a child never has more rights than its parent."""
 
 from __future__ import annotations
 
@@ -320,7 +319,7 @@ def test_what_settings_forbid_holds_at_once_and_what_they_allow_waits_for_consen
     assert run(policy_of(SETTINGS, is_granted=trust.holds(wish)), "git status") == "allow"
     other = permissions_wish(PermissionsConfig(allow=("exec(*)",)), tmp_path)
     assert other is not None
-    assert not trust.holds(other), "what is allowed later needs consent of its own"
+    assert not trust.holds(other), "later allowances need their own consent"
     assert permissions_wish(PermissionsConfig(deny=("exec",), allow=("read-file",)), tmp_path) is None
 
 

@@ -1,4 +1,4 @@
-"""What programs are given, and what they leave behind."""
+"""The environment of programs, and their remaining processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Commands run in the working folder, are watched while they run, and leave nobody behind."""
+"""Commands run in the working folder, stream their output, and leave no process behind."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ async def test_what_is_left_in_the_background_ends_with_the_command(tmp_path: Pa
 
 @pytest.mark.req("PLA-10")
 async def test_output_is_told_while_the_command_runs(tmp_path: Path) -> None:
-    """The command goes on only after its first line was told."""
+    """The command continues only after its first line was reported."""
     told: list[str] = []
 
     async def report(progress: float, total: float | None, text: str) -> None:

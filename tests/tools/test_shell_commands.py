@@ -1,4 +1,4 @@
-"""A line of shell comes apart into what would run, or is said not to be clear."""
+"""A shell line is split into the commands that would run, or marked as unclear."""
 
 from __future__ import annotations
 

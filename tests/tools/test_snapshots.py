@@ -1,4 +1,4 @@
-"""A file that has not changed is not read again, and what is kept says when and how."""
+"""An unchanged file is not read again; the cache entry records the time and the hits."""
 
 from __future__ import annotations
 

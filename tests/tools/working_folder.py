@@ -1,5 +1,5 @@
-"""What the tests of file, search, shell and fetch tools share: a working folder with files, and calls as a door makes
-them."""
+"""Helpers for tests of file, search, shell and fetch tools: a working folder with files, and calls as an interface
+makes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def plant(root: Path, files: Mapping[str, str | bytes]) -> Path:
 
 
 class HostRunner:
-    """Runs commands on this machine without walls, for tests of what the tools themselves do with a command."""
+    """Runs commands on this machine without a sandbox, for tests of the tools themselves."""
 
     async def run(
         self, program: Program, confinement: Confinement, *, on_output: OnOutput | None = None

@@ -1,4 +1,4 @@
-"""Limits, canonical JSON and checksums: what every door and every backend refuses in the same words."""
+"""Limits, canonical JSON and checksums: every interface and every backend refuses invalid input in the same words."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ async def test_an_event_wakes_the_worker_without_any_clock_moving(trail: Trail) 
 
 
 class WatchedDeliveries:
-    """The deliveries of a trail, which say when a claim was made and nobody has heard of it yet."""
+    """The deliveries of a trail, with a signal after a claim and before its result is delivered."""
 
     def __init__(self, deliveries: Any) -> None:
         self._deliveries = deliveries

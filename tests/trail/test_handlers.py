@@ -1,4 +1,4 @@
-"""From an event to the breadcrumbs that a handler makes of it."""
+"""From an event to the breadcrumbs that a handler writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records packed for the ranking: what is counted, what is bounded, and that neighbours do not disturb each other."""
+"""Records packed for the ranking: counts, limits, and independence of neighbouring records."""
 
 from __future__ import annotations
 

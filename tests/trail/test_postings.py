@@ -1,4 +1,4 @@
-"""The derived index: it proposes, it never decides, and it can be lost at any time."""
+"""The derived index only proposes candidates, and can be lost at any time."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_those_who_begin_an_index_at_once_have_one_index(
 # -- the index beside a trail -----------------------------------------------------------------------------
 
 CROWD = 2_600
-"""More records than are all looked at, and enough waiting ones that the index takes them in."""
+"""More records than a full scan reads, and enough pending ones that the index adds them."""
 
 
 async def opened(folder: Path) -> Trail:

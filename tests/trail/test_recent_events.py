@@ -1,4 +1,4 @@
-"""The newest events in memory: who may be concerned by them, and when they are not enough to say so."""
+"""The newest events in memory: the consumers that may want them, and cases that need the database."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ async def test_events_written_beside_a_failing_write_reach_those_who_wait(trail:
 
 
 async def test_a_list_that_was_empty_finds_what_is_written_later(trail: SqliteTrail, tmp_path: Path) -> None:
-    """Also what another process wrote, and what became a match by a change."""
+    """Also records of another process, and records that match only after a change."""
     mine, theirs = Selector(all_tags=("a",)), Selector(all_tags=("b",))
     changed = await trail.records.create(Draft(title="x", context={}, schema_name="other.v1"), by=ME)
     for selector in (mine, theirs, NOTES, mine, theirs, NOTES):

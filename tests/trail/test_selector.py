@@ -1,4 +1,4 @@
-"""The selector: the truth of each part, and that SQL and Python agree on all of them."""
+"""The selector: the meaning of each part, and the agreement of SQL and Python."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 LIMIT = 10
 """The most of one thing."""
-# The name of the client.
+# Who asks.
 agent: str = "shop"
 first, (second, *rest) = pick()
 type Price = int | Decimal

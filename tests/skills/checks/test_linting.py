@@ -1,4 +1,4 @@
-"""What is wrong with a tree, as text, and mended."""
+"""Problems of a tree: as text, and fixed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds for any manifest: it is written, read and built again to the same."""
+"""Properties of any manifest: writing, reading and rebuilding give the same manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Definitions in the own format: keys, values, names, and whatever else a folder may hold."""
+"""Definitions in Clew's own format: keys, values, names, and other files in the folder."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def bring(source: Path, folder: Path) -> None:
 
 
 def crash(source: Path, folder: Path, point: str) -> None:
-    """Import in a process of its own, which is ended at a point."""
+    """Import in a separate process that ends at a given point."""
     done = subprocess.run([sys.executable, "-c", CRASH, str(source), str(folder), point], check=False, timeout=60)
     assert done.returncode == ENDED
 

@@ -1,4 +1,4 @@
-"""Skills are found by all that they say, and none is suggested where nothing fits."""
+"""Skills are found by their complete text, and none is suggested if nothing fits."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def root(tmp_path: Path) -> Path:
 
 
 class Following:
-    """Keeps the skills of a folder as a watch sees them."""
+    """Stores the skills of a folder that a watch reported."""
 
     def __init__(self, root: Path) -> None:
         self._root = root

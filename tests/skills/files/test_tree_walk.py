@@ -1,4 +1,4 @@
-"""The walk is bounded, follows links only where they matter, and tells what it left out."""
+"""The walk is bounded, follows links only in folders of definitions, and reports omitted parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a tree holds: each thing once, links resolved or refused, and nothing that makes it fail."""
+"""The definitions of a tree: each once, with resolved or refused links, and without failures."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ BY_HAND: list[dict[str, Any]] = [
 
 
 def rebuild(root: Path, entries: list[dict[str, Any]]) -> None:
-    """The paths and links of a tree; what is in the files is made up."""
+    """The paths and links of a tree; the file contents are invented."""
     for entry in entries:
         file = root / entry["path"]
         file.parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Commands and prompts: skills that load only when they are asked for."""
+"""Commands and prompts: skills that load only by name."""
 
 from __future__ import annotations
 

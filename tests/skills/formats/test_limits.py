@@ -1,4 +1,4 @@
-"""Limits of agents of other programs: none of them is lost."""
+"""Limits of agents of other programs; none of them is lost."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CODEX = 'name = "a"\ndescription = "b"\ndeveloper_instructions = "You taste."\n'
 
 
 def read(root: Path, place: str, keys: str) -> tuple[AgentSpec, list[str]]:
-    """The agent of a file with these keys, and what is told of it."""
+    """The agent of a file with these keys, and the problems of the file."""
     is_toml = place.endswith(".toml")
     found = collect(
         plant(root, {place: f"{CODEX}{keys}" if is_toml else f"---\ndescription: b\n{keys}---\nYou taste."})

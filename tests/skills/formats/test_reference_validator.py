@@ -1,4 +1,5 @@
-"""The reference validator of the format and Clew agree: what is valid there has no problem here, and equal values."""
+"""The reference validator of the format and Clew agree: a skill that is valid there has no problem here, and equal
+values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files are opened below their root, whatever links and races there are."""
+"""Files are opened only below their root, even with links and races."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Skills as folders: what is read of them, and what is told of those that break the rules of the format."""
+"""Skills as folders: their fields, and problems of skills that break the rules of the format."""
 
 from __future__ import annotations
 

@@ -35,6 +35,6 @@ def only_agent(found: Collected) -> AgentSpec:
 
 
 def read_skill_text(root: Path, text: str | bytes, folder: str = "brewing") -> tuple[Skill | None, list[Problem]]:
-    """What one SKILL.md gives, and what is told of it."""
+    """The skill of one SKILL.md, and its problems."""
     found = collect(plant(root, {f".claude/skills/{folder}/SKILL.md": text}))
     return (found.skills[0] if found.skills else None), list(found.problems)

@@ -1,4 +1,4 @@
-"""Which rules hold where: those on the way to a file, the outermost first, whatever the tree and the path look like."""
+"""The rules of a path: those on the way to the file, outermost first, for any tree and path."""
 
 from __future__ import annotations
 

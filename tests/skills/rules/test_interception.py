@@ -1,4 +1,4 @@
-"""Rules reach a model by what it does to files: once a conversation, within a budget, and only what the user trusts."""
+"""Rules are delivered with file operations: once per conversation, within a budget, and only trusted ones."""
 
 from __future__ import annotations
 

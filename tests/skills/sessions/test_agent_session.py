@@ -1,4 +1,4 @@
-"""One agent in one conversation, on both keepers: it begins, grows, shrinks, ends, and can say why."""
+"""One agent in one conversation, with both stores: start, loads, unloads, end and explanations."""
 
 from __future__ import annotations
 

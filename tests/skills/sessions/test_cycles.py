@@ -1,4 +1,4 @@
-"""Load, unload, compact, restart, in any order and again and again: what is recorded is what the prompt tells of."""
+"""Load, unload, compact and restart in any order: the prompt always agrees with the records."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_loads_of_a_killed_process_are_there_for_the_next(tmp_path: Path) 
 
 
 def heard_since(child: Child) -> list[Operation]:
-    """What the child had said before it was killed."""
+    """The output of the child before it was killed."""
     heard: list[Operation] = []
     while child._channel.poll(0):
         try:
@@ -124,7 +124,7 @@ def heard_since(child: Child) -> list[Operation]:
 
 
 async def settle(folder: Path, possible: list[Recorded]) -> Recorded:
-    """Which of these is recorded: the last operation, of which nobody heard, was done or was not."""
+    """The recorded state: the last, unreported operation may or may not be done."""
     trail, clock = await open_at(folder), SystemClock()
     try:
         skills = open_skills(TrailExposures(trail, clock), clock)
@@ -138,7 +138,7 @@ async def settle(folder: Path, possible: list[Recorded]) -> Recorded:
 
 
 class Sessions(RuleBasedStateMachine):
-    """One agent, and beside it a dictionary of what is to be recorded of it."""
+    """One agent, and a dictionary of its expected records."""
 
     open_sets: Callable[[Sessions], Coroutine[Any, Any, Exposures]]
 

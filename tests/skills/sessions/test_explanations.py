@@ -1,4 +1,4 @@
-"""Why a tool, a skill or a toolset is, or is not, here: every cause, in sentences."""
+"""Explanations why an agent has or does not have a tool, a skill or a toolset: every cause, in sentences."""
 
 from __future__ import annotations
 

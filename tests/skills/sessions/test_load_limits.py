@@ -1,4 +1,4 @@
-"""What keeps a skill from being loaded: cycles, depth, consent, the cap."""
+"""Reasons why a skill may not load: cycles, depth, consent and the limit of loaded skills."""
 
 from __future__ import annotations
 

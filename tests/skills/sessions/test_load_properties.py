@@ -72,7 +72,7 @@ def operate(items: Items, operation: tuple[str, str, str], given: LoadTerms) -> 
 
 
 def model(manifest: Manifest, items: Items) -> tuple[set[str], set[str], set[str]]:
-    """Skills, toolsets and tools worked out in another way: by adding until nothing is new."""
+    """Skills, toolsets and tools computed in another way: adding until nothing is new."""
     skills = {item.removeprefix("skill:") for item in items if item.startswith("skill:")}
     while more := {each for name in skills for each in manifest.skills[name].skills} - skills:
         skills |= more

@@ -1,4 +1,4 @@
-"""What a session loads and unloads, and what comes and goes with it."""
+"""Loads and unloads of a session, with the dependencies of each skill."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_beginning_keeps_the_routes_that_were_shown_before() -> None:
     skill = Exposed(item="skill:webSearch", via="trigger", why="", since=NOW)
     items = begin({route.item: route, skill.item: skill}, terms(), NOW)
     assert items[route.item] is route
-    assert items["skill:webSearch"].via == "initial", "what came by itself is there to stay now"
+    assert items["skill:webSearch"].via == "initial", "a skill that loaded automatically stays now"
 
 
 @pytest.mark.req("CAR-12")
@@ -202,7 +202,7 @@ def test_a_skill_whose_definition_is_gone_can_be_unloaded() -> None:
 @pytest.mark.req("CAR-15")
 def test_skills_that_a_skill_brings_come_and_go_with_it() -> None:
     items = load_skills({}, ["reporting"], terms(), STAMP)
-    assert list(items) == ["skill:reporting"], "only what was asked for is noted: the rest follows"
+    assert list(items) == ["skill:reporting"], "only named items are stored; dependencies follow from them"
     state = state_of(items, terms())
     assert (state.discovered_skills, state.loaded_toolsets) == (("reporting", "charts"), ("tables", "vis"))
     assert skills_bringing(items, terms(), skill="charts") == ("reporting",)

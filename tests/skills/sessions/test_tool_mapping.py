@@ -1,4 +1,4 @@
-"""The tools of an agent: meta-tools, what is exposed and nothing else; looked up only when asked for."""
+"""The tools of an agent: only meta-tools and exposed tools, each looked up on access."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_a_thousand_toolsets_are_merged() -> None:
 
 
 class Watched(dict[str, Toolset]):
-    """Toolsets that note which of them were looked at."""
+    """Toolsets that record lookups."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)

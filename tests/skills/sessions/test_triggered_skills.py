@@ -1,4 +1,4 @@
-"""Three tiers of skills: at the start, for as long as the conversation calls for them, and only by name."""
+"""Three tiers of skills: loaded at the start, while a trigger applies, and only by name."""
 
 from __future__ import annotations
 

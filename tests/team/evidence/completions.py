@@ -108,7 +108,7 @@ class Completion:
         return self
 
     def change_receipt(self, kind: CheckKind, *, is_recorded: bool = True, **values: Any) -> Completion:
-        """Change a receipt. A recorded one is as the tools runner would have written it."""
+        """Change a receipt. A recorded receipt is as the tools runner writes it."""
         at = next(at for at, each in enumerate(self.receipts) if each.kind == kind)
         self.receipts[at] = msgspec.structs.replace(self.receipts[at], **values)
         return self.record() if is_recorded else self

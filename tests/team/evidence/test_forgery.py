@@ -13,7 +13,7 @@ from clew.team.evidence.verification import verify
 from tests.team.evidence.completions import TASK, TASK_TEST, Bench, own_programs_first, run_all
 
 WRONG = TASK["calc/core.py"].replace("add(a, a)", "a")
-"""The task, done wrong: its test fails where it is run and reported honestly."""
+"""A wrong implementation of the task: its test fails in an honest run."""
 TEST = TASK_TEST["tests/test_double.py"]
 HEAD = "import atexit, os, sys\n\nimport _pytest.reports, _pytest.runner\nimport pytest\n"
 SPY = HEAD + "\n\n{code}\n\n" + TEST

@@ -1,4 +1,4 @@
-"""Work that something outside interrupts: a question during the time limit, a hand-off without a work tree."""
+"""External interruptions of work: a question during the time limit, a hand-off without a work tree."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_time_limit_that_did_not_end_is_not_started_again() -> None:
 
 
 def handed_over(failures: int) -> World:
-    """A task that its Engineer hands over, where the new work tree cannot be made so many times."""
+    """A task that its Engineer hands over, while the new work tree fails a number of times."""
     world = World(plan(("a", ()), default_retry={"max": 2, "backoff_ms": 1}))
     left = iter(range(failures))
     starts: list[str] = []

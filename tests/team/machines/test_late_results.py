@@ -1,4 +1,4 @@
-"""Events that cross each other: a result, a verdict or a question that comes late, and the user in between."""
+"""Events in an unusual order: a late result, verdict or question, with actions of the user in between."""
 
 from __future__ import annotations
 

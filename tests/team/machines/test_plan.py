@@ -1,4 +1,4 @@
-"""Plans: what is refused, what runs in parallel, and how a plan is shown."""
+"""Plans: refusals, parallel nodes, and the text of a plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Free text of the user becomes the message that the state asks for."""
+"""Free text of the user becomes the message that fits the state."""
 
 from __future__ import annotations
 

@@ -164,7 +164,7 @@ class World:
 
 
 def default_output(effect: CallTool) -> dict[str, Any]:
-    """The output of a tool when all goes well."""
+    """The output of a tool on success."""
     match effect.tool:
         case "team-open":
             return {"branch": "clew/s", "folder": "tree", "base_commit": "c0", "head": "c0"}

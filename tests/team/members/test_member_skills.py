@@ -1,4 +1,4 @@
-"""Skills of members in conversations: by word, by phase, by call, and away again."""
+"""Skills of members in conversations: loaded by word, phase or call, and unloaded again."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ async def play(
     text: str = "Begin.",
     policy: Policy | None = None,
 ) -> list[Any]:
-    """What came of calls that a member makes, one after the other."""
+    """The results of successive calls of a member."""
     script = [*({"call": each} for each in calls), {"say": "Done."}]
     async with working(trail, clock, me, script, tools=kit.tools, policy=policy) as team:
         pipeline = PIPELINE if role in ("engineer", "designer", "inspector", "tester") else "main"

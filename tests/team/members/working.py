@@ -39,7 +39,7 @@ class Team:
         return answer.text
 
     def shown(self) -> str:
-        """All that the model was shown in the last request."""
+        """The complete prompt of the last request."""
         return "\n".join(str(each.content) for each in self.run.model.requests[-1].messages)
 
     def tools(self) -> set[str]:

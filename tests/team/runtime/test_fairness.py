@@ -1,4 +1,4 @@
-"""Many sessions share the worker pool: none starves, the queue is bounded, and people do not wait behind tasks."""
+"""Many sessions share the worker pool: none starves, the queue is bounded, and users do not wait for tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Locks on files: writers one after the other, readers together, and nothing is left locked."""
+"""Locks on files: writers one at a time, readers together, and no lock remains."""
 
 from __future__ import annotations
 

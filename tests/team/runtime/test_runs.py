@@ -1,4 +1,4 @@
-"""Runs and calls of the team: their ends become messages, whatever happens to them."""
+"""Runs and calls of the team: their ends always become messages."""
 
 from __future__ import annotations
 
@@ -420,7 +420,7 @@ async def test_a_process_without_a_model_leaves_the_steps_of_members_to_one_that
             await was_left.wait()
         async with crew(trail, clock, me, roles=()) as able:
             ended = asyncio.create_task(able.end(session))
-            while not ended.done():  # the step that was left is due a second later
+            while not ended.done():  # the released step is due a second later
                 clock.advance(seconds=2)
                 await look_again(trail)
                 await asyncio.wait([ended], timeout=0.05)

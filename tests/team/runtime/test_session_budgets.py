@@ -1,4 +1,4 @@
-"""Budgets of sessions: what a run does not spend goes back, however the run ends."""
+"""Budgets of sessions: unspent tokens of a run are returned, however the run ends."""
 
 from __future__ import annotations
 

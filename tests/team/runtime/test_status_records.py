@@ -1,4 +1,4 @@
-"""The status of a team in one record: written at once where the work waits, and a moment later where it goes on."""
+"""The status record of a team: written at once when the work waits, and after a short delay when it continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Promotion of journal entries: the four triggers, who did it, and the way back."""
+"""Promotion of journal entries: the four triggers, the recorded author, and undoing it."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ TEAM_CALL = ToolContext(by=Principal(owner_id="acme", agent_id="team", steers=Fa
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints in a folder, with no setting of the person who runs the tests."""
+    """The output of git in a folder, without settings of the person who runs the tests."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
     environ |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
     command = ("git", "-c", "protocol.file.allow=always", *arguments)

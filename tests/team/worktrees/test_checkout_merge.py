@@ -1,4 +1,4 @@
-"""The merge of a session into the user's checkout: all or nothing, and never over the user's changes."""
+"""The merge of a session into the user's checkout: complete or without effect, and never over the user's changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A command of an Engineer changes its work tree and nothing else, whatever it tries."""
+"""A command of an Engineer can change only its work tree."""
 
 from __future__ import annotations
 

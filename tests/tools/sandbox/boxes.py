@@ -40,7 +40,7 @@ class Box:
         return Program(language="python" if self.is_python else "javascript", code=code, input=input)
 
     async def call(self, python: str, javascript: str, confinement: Confinement, **input: Any) -> Any:
-        """What the code gives, or the failure as a value."""
+        """The result of the code, or the failure as a value."""
         try:
             return await call_code(self.sandbox(), self.program(python, javascript, **input), confinement)
         except ToolFailure as failure:

@@ -1,4 +1,5 @@
-"""What makes programs run on the machine outlives no run that made it, and no run changes it."""
+"""Files that make programs run on the machine do not survive the run that created them, and no run can change existing
+ones."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def tools(root: Path, wall: str = "bubblewrap python", limits: ShellLimits | Non
 
 
 def settings_below(root: Path) -> dict[str, str]:
-    """All that git, editors and agents would act upon, with what it says."""
+    """All files that git, editors and agents would act on, with their content."""
     found = {}
     for place in scan_folder(str(root)).guarded:
         files = [path for path in (Path(place), *Path(place).rglob("*")) if path.is_file()]

@@ -1,4 +1,4 @@
-"""Programs in a sandbox: results apart from prints, limits, secrets, and what happens where there is no wall."""
+"""Programs in a sandbox: results separate from output, limits, secrets, and machines without a wall."""
 
 from __future__ import annotations
 

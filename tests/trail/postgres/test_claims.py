@@ -1,4 +1,4 @@
-"""Claims on PostgreSQL beside other workers: when one looks again, and what it leaves to others."""
+"""Claims on PostgreSQL with other workers: the time of the next read, and events that are left to others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The engine of a trail on PostgreSQL: what it refuses, what it survives, and the order of its log."""
+"""The engine of a trail on PostgreSQL: refusals, failures that it survives, and the order of its log."""
 
 from __future__ import annotations
 

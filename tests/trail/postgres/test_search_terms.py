@@ -1,4 +1,4 @@
-"""Terms of records on PostgreSQL: when they are worked out."""
+"""Terms of records on PostgreSQL: the time at which they are computed."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def read_indexed(address: str) -> tuple[int, int]:
 async def test_once_a_process_has_searched_records_are_indexed_without_a_search(
     address: str, me: Principal, writer: str
 ) -> None:
-    """Those that it wrote itself, and those of another process, which it hears of while somebody waits."""
+    """Records of this process, and records of another process, which it notices while a caller waits."""
     here, there = await open_trail(address), await open_trail(address)
     await here.index.warm()
     waiting = asyncio.ensure_future(here.log.wait(100, PATIENCE))

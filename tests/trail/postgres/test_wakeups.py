@@ -1,4 +1,4 @@
-"""Wake-ups of those who wait for commits of other processes."""
+"""Wake-ups of callers that wait for commits of other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of the search index: what is put can be asked for, what is dropped is gone."""
+"""The columns of the search index: added records can be read, dropped ones are gone."""
 
 from __future__ import annotations
 

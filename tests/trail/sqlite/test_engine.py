@@ -1,4 +1,4 @@
-"""The SQLite file: transactions, one writer, many readers, what is checked when it is opened."""
+"""The SQLite file: transactions, one writer, many readers, and checks at its opening."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of a trail: whose they are, who may read them, and which are left alone."""
+"""The files of a trail: owner, permissions, and files that stay unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a search reads in before it answers: what its caller may find; the rest when somebody else may, or in bulk."""
+"""The changes that a search reads before it answers: those that its caller may find. Others are read for later callers,
+or in bulk."""
 
 from __future__ import annotations
 

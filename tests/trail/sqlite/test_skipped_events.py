@@ -1,4 +1,4 @@
-"""Events that a waiting consumer does not want: they cost it no transaction, and nothing is lost by that."""
+"""Events that a waiting consumer does not want need no transaction, and no other event is lost."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_a_second_claim_of_a_worker_gets_the_first_again_when_its_lease_en
 async def test_a_claim_that_another_process_lets_go_of_beside_a_commit_is_taken(
     trail: SqliteTrail, tmp_path: Path
 ) -> None:
-    """To let go of a claim brings no event: a process that has just written itself must not miss it."""
+    """A released claim brings no event, but a process that has just written must notice it."""
     other = SqliteTrail(tmp_path / "trail.db", SystemClock())
     try:
         await register(trail, "wanted")

@@ -32,7 +32,7 @@ class Request:
 
 @dataclass
 class Receiver:
-    """An HTTP server on a local port that answers as told, in raw bytes, and remembers what came."""
+    """An HTTP server on a local port with scripted raw answers that records its requests."""
 
     answers: list[bytes] = field(default_factory=list)
     requests: list[Request] = field(default_factory=list)

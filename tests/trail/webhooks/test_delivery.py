@@ -1,4 +1,4 @@
-"""What comes of an event at the receiver of a webhook."""
+"""The requests that the receiver of a webhook gets for an event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which events a webhook is sent, whose, and by which sender."""
+"""The events that a webhook gets, by owner and sender."""
 
 from __future__ import annotations
 
