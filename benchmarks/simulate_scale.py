@@ -1,4 +1,4 @@
-"""Where the next bottleneck is at 10, 1,000 and 100,000 sessions: a simulation of workers on one PostgreSQL.
+"""Simulates workers on one PostgreSQL to find the next bottleneck at 10, 1,000 and 100,000 sessions.
 
 Usage: simulate_scale.py [--points FILE] [--save FILE] [--rounds N] [--quick] [--sessions N,...] [--workers N,...]
 [--think S] [--steps N] [--calls-of N] [--call S] [--server-cores N] [--round-trip S] [--bound SHARE] [--seed N]

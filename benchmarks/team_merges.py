@@ -58,7 +58,7 @@ def replay(root: Path, most: int) -> MergeFigures:
         clone = Path(place, "clone")
         git(Path(place), "clone", "--quiet", "--no-checkout", str(root), str(clone))
         for mark in clone.glob(".git/objects/pack/*.promisor"):
-            mark.unlink()  # merges whose contents are missing are counted apart
+            mark.unlink()  # merges with missing contents are counted separately
         folder = make_git_folder(find_repository(clone, Path(place)), Path(place, "git"), None)
         for commit, ours, theirs in find_merges(clone, most):
             compare(figures, folder, clone, commit, ours, theirs)

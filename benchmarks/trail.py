@@ -59,7 +59,7 @@ def main() -> None:
 
 
 class Run:
-    """One run of the benchmark. Results are written after each measure: a late failure does not lose them."""
+    """One run of the benchmark. Results are written after each measure, so that a late failure does not lose them."""
 
     def __init__(self, arguments: argparse.Namespace, scratch: Path) -> None:
         self.findings: list[Finding] = []
@@ -82,7 +82,7 @@ class Run:
             folder.mkdir(mode=0o711)
             stage = Stage(size, folder, settings)
             gc.collect()
-            gc.freeze()  # the records stay for long, and nobody's clock should pay for looking at them again
+            gc.freeze()  # the records live long, and no measure should pay for scanning them in garbage collections
             try:
                 for name in arguments.only:
                     await self._measure(name, stage)
@@ -96,7 +96,7 @@ class Run:
             await close_stores(stage)
         try:
             self.findings += await MEASURES[name](stage)
-        except Exception as error:  # the boundary of a measure: the others are worth having all the same
+        except Exception as error:  # the boundary of a measure: the others still run
             traceback.print_exc()
             self.has_failed = True
             note = f"failed: {type(error).__name__}: {error}"[:200]
@@ -109,7 +109,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--records", type=numbers, default=[10_000, 100_000], help="sizes, separated by commas")
     parser.add_argument("--only", type=some_of(MEASURES), default=list(MEASURES), help=", ".join(MEASURES))
     parser.add_argument("--without", type=some_of(PEERS), default=[], help=f"peers to leave out: {', '.join(PEERS)}")
-    parser.add_argument("--rounds", type=int, help="how often everything is repeated; 5, or 2 with --quick")
+    parser.add_argument("--rounds", type=int, help="the number of rounds; 5, or 2 with --quick")
     parser.add_argument("--quick", action="store_true", help="a twentieth of the samples")
     parser.add_argument("--json", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument("--scratch", type=Path, help="a folder on the disk to be measured")

@@ -3,7 +3,7 @@
     .venv/bin/python benchmarks/wakeups.py [EVENTS]
 
 Starts a nats-server on a free port. Both handlers run at once on one SQLite trail in processes of their own; each event
-is one for both, after a pause, so that nobody is busy. Times are of one machine's monotonic clock. `make bench-scale`
+goes to both, after a pause, so that neither is busy. Times are of one machine's monotonic clock. `make bench-scale`
 does the same on PostgreSQL.
 """
 

@@ -1,4 +1,4 @@
-"""What all tests share: clocks, trails and principals."""
+"""Fixtures of all tests: clocks, trails and principals."""
 
 from __future__ import annotations
 

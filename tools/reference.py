@@ -111,8 +111,8 @@ def config_page() -> Iterator[str]:
     yield "`CLEW_NO_SERVER=1` keeps `clew ask` from using a running server, and"
     yield "`NO_COLOR` turns colours off.\n"
     yield "## `[sources.NAME]`\n"
-    yield "One table for each place that documents come from; see [the guide](../guides/sources.md). What is not among"
-    yield "these settings is an option of its kind.\n"
+    yield "One table for each place that documents come from; see [the guide](../guides/sources.md). All other keys"
+    yield "are options of its kind.\n"
     yield from table(("setting", "type", "default"), list(table_settings(SourceConfig)))
     yield "## `[providers.NAME]`\n"
     yield "One table for each place where models answer. A key is named and never written here: `env:NAME`,"
@@ -123,7 +123,7 @@ def config_page() -> Iterator[str]:
     yield "[the guide](../guides/mcp-servers.md).\n"
     yield from table(("setting", "type", "default"), list(table_settings(ConfiguredServer)))
     yield "## `[models.known.NAME]`\n"
-    yield "What you know of a model; what is not given is as in the catalogue. Prices are in US dollars per million"
+    yield "Your facts about a model; other values come from the catalogue. Prices are in US dollars per million"
     yield "tokens.\n"
     yield from table(("setting", "type", "default"), list(table_settings(KnownModel)))
 
@@ -216,8 +216,8 @@ def type_name(schema: dict[str, Any]) -> str:
 def schemas_page() -> Iterator[str]:
     pieces = read_pieces()
     yield "# Schemas\n"
-    yield "What `clew up` sets up on a new trail. A `schema.def.v1` breadcrumb says what a schema is for; editing it"
-    yield "changes the rules from the next write on, without a restart. Any other schema name may be used freely.\n"
+    yield "The records that `clew up` writes to a new trail. A `schema.def.v1` breadcrumb describes a schema; editing"
+    yield "it changes the rules from the next write on, without a restart. Any other schema name may be used freely.\n"
     for piece in pieces:
         if piece.schema_name == "schema.def.v1":
             yield from schema_section(piece.context)

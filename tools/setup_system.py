@@ -1,7 +1,7 @@
 """Install the system packages that some tests need, where that is allowed: bubblewrap and ripgrep, with apt-get or dnf.
 
-Runs on the bare interpreter. Where a package is missing and may not be installed it says so; the tests that need it are
-skipped, and counted.
+Runs on the bare interpreter. If a package is missing and may not be installed, it says so; the tests that need it are
+skipped and counted.
 """
 
 from __future__ import annotations

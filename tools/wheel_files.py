@@ -33,7 +33,7 @@ LEFTOVERS = (
     "large-folder",
     ".env*",
 )
-"""What is made when an example runs in place."""
+"""Files that an example creates when it runs in place."""
 
 
 class WheelFiles(BuildHookInterface[Any]):

@@ -1,9 +1,9 @@
 """The yardsticks for REST: a FastAPI and a Starlette + msgspec application that store one JSON row in sqlite3, with the
 trail's durability and without anything else: no owners, no tokens, no search, no events.
 
-Usage: python -m speed.bare_apps fastapi|fastapi-async|starlette FILE. Prints where it answers, and ends when its
-standard input does. FastAPI is there with its database calls in threads and in the event loop: which of them is faster
-depends on the disk.
+Usage: python -m speed.bare_apps fastapi|fastapi-async|starlette FILE. Prints its address, and ends when its standard
+input ends. FastAPI is there with its database calls in threads and in the event loop: which of them is faster depends
+on the disk.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ SCHEMA = (
 
 
 class Rows:
-    """The table, with a connection for each thread that comes."""
+    """The table, with a connection for each thread."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -122,7 +122,7 @@ def build_fastapi(rows: Rows, *, in_loop: bool = False) -> Any:
 
 
 class NewRow(msgspec.Struct):
-    """What the Starlette application takes; what it only stores stays as it came."""
+    """The request body of the Starlette application; fields that it only stores are not decoded."""
 
     title: str
     context: msgspec.Raw
@@ -185,7 +185,7 @@ APPLICATIONS: dict[str, Callable[[Rows], Any]] = {
 
 
 def end_with_input() -> None:
-    """End when whoever started this is gone, however it ended."""
+    """End when the parent process has ended."""
     sys.stdin.buffer.read()
     os._exit(0)
 

@@ -1,4 +1,4 @@
-"""The MCP SDK alone: a server with one tool that does nothing, and what a call of it takes on each transport."""
+"""The MCP SDK alone: a server with one empty tool, and the time of a call on each transport."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The yardstick: a script on the standard library's sqlite3 that does the same work with the same durability, and
-nothing else: no checks, no owners, no versions to come.
+nothing else: no checks, no owners, no versions.
 
 Row with JSON and checksum, stemmed full text (FTS5, which keeps no second copy of the text), tags, vector, event.
 """

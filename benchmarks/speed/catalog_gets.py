@@ -1,4 +1,4 @@
-"""What a `get` of many routes costs beyond its slowest route."""
+"""The overhead of a `get` of many routes over its slowest route."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROUTES, SLOWEST, MOST_MORE = 20, 0.05, 3.0
 
 
 async def measure(settings: Settings) -> list[Finding]:
-    """Twenty routes that wait, each a little longer than the one before, against what the last one waits."""
+    """Twenty routes with increasing pauses, compared with the pause of the last one."""
     tools = [waiting_tool(at) for at in range(ROUTES)]
     domain = Domain(name="waiting", description="Tools that take their time.", tools=tools)
     items = [Item(route=str(domain.route_of(tool))) for tool in tools]
@@ -50,7 +50,7 @@ async def measure(settings: Settings) -> list[Finding]:
 
 
 async def time_slowest() -> float:
-    """What the slowest route takes on its own, the loop's own lateness included."""
+    """The time of the slowest route alone, including the delay of the event loop."""
     began = time.perf_counter()
     await asyncio.sleep(SLOWEST)
     return time.perf_counter() - began

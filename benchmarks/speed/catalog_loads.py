@@ -1,4 +1,4 @@
-"""A large catalog that is on the trail already: how long until it is open and has answered."""
+"""The time to open a large catalog that is already on the trail, and to answer the first question."""
 
 from __future__ import annotations
 

@@ -46,13 +46,13 @@ class Settings:
 
 
 def choose(folder: Path, number: int) -> list[Row]:
-    """So many of all real tools, at even distances."""
+    """This number of all real tools, evenly spaced."""
     return spread(read_tools(folder), number)
 
 
 def served_domains() -> list[Domain]:
-    """What `clew mcp` loads in the process that is measured, as a package of a user would offer it: from a file that is
-    read quickly, since the public sets are not what is measured."""
+    """The domains that `clew mcp` loads in the measured process, like those of a user's package. They come from a file
+    that is read quickly, because reading the public sets is not measured."""
     rows = msgspec.json.decode(Path(os.environ[ROWS_VARIABLE]).read_bytes(), type=list[Row])
     return build_domains(rows, by_home=False)
 

@@ -1,4 +1,4 @@
-"""What a measure asks of a store, and the one place that knows all of them."""
+"""The interface of a measured store, and the list of all stores."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class SearchStore(Store, Protocol):
     """A store that also answers questions."""
 
     async def search(self, query: Query, k: int) -> list[str]:
-        """Ids of the best records, by everything the store can rank with."""
+        """Ids of the best records, by all ranking features of the store."""
         ...
 
     async def find_nearest(self, query: Query, tag: str, k: int) -> list[str]:
@@ -47,7 +47,7 @@ class SearchStore(Store, Protocol):
         ...
 
     async def tidy(self) -> None:
-        """What the store's manual advises to do from time to time, off the clock."""
+        """The regular maintenance that the store's manual advises, not timed."""
         ...
 
 
@@ -56,7 +56,7 @@ class Unavailable(Exception):
 
 
 class Place:
-    """Where a contender lives: its module, its opener, and the package that it needs."""
+    """The module of a contender, its opener, and its required package."""
 
     def __init__(self, module: str, needs: str | None = None, opener: str = "open_store") -> None:
         self._module = module
@@ -67,7 +67,7 @@ class Place:
         """The opener. Raises Unavailable where the package is missing."""
         if self._needs is not None and find_spec(self._needs) is None:
             raise Unavailable("not installed")
-        # a peer takes up to seconds to import, and need not be there at all
+        # a peer may take seconds to import, and may not be installed
         opener: Callable[[Stage], Any] = getattr(import_module(self._module), self._opener)
         return opener
 
@@ -83,9 +83,9 @@ PLACES = {
 
 
 async def open_stores(stage: Stage, names: Sequence[str], measure: str) -> tuple[list[Any], list[Row]]:
-    """The stores that can be had, loaded with the stage's items, and a row for each that cannot.
+    """The available stores, loaded with the stage's items, and a row for each missing one.
 
-    A store that an earlier measure opened is taken as that one left it. `close_stores` closes them all.
+    A store that an earlier measure opened is used in the state after that measure. `close_stores` closes them all.
     """
     missing: list[Row] = []
     for name in names:

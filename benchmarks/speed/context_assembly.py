@@ -99,7 +99,7 @@ async def time_builds(trail: Trail, flow: Flow, questions: Sequence[str], record
     builder = ContextBuilder(trail, None, flow, SystemClock())
     await builder.warm()
     await builder.build(await _ask(trail, flow, "s0", questions[0]), agent, by=ME)
-    await settle()  # the index of so many records is written behind the first search
+    await settle()  # the first search writes the index of these records in the background
     first: list[float] = []
     second: list[float] = []
     tokens: list[int] = []

@@ -111,7 +111,7 @@ _GROUPS = tuple((share, sum(SHARES[: at + 1])) for at, share in enumerate(SHARES
 
 
 def item_id(number: int) -> str:
-    """An id in the form of a UUID that tells the item's number."""
+    """An id in the form of a UUID that contains the item's number."""
     return f"00000000-0000-7000-8000-{number:012x}"
 
 

@@ -1,5 +1,5 @@
-"""Search among the records with a tag that a hundredth, a tenth or half of them carry: is the answer full, is it the
-right one, and how long does it take, with a filter that was used before and with one right after a write."""
+"""Search among the records with a tag that a hundredth, a tenth or half of them carry: completeness, recall and time,
+with a cached filter and right after a write."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Ask = Callable[[Query, str, int], Awaitable[list[str]]]
 
 
 class Exact:
-    """The right answers: all vectors with the tag, compared by numpy."""
+    """The exact answers: numpy compares all vectors with the tag."""
 
     def __init__(self, stage: Stage) -> None:
         self._vectors: Floats = np.stack([item.vector for item in stage.items])
@@ -125,7 +125,7 @@ async def ask_all(
 
 
 async def ask_after_writes(stage: Stage, ours: Ours, kept: Kept, share: int, wanted: int) -> None:
-    """A write makes every remembered filter stale; these searches have to look again who passes."""
+    """A write makes every cached filter stale, so these searches evaluate it again."""
     count = stage.settings.samples(WRITES, least=2)
     for query, item in zip(stage.corpus.ask(stage.items, count), stage.corpus.make(count), strict=True):
         untagged = item._replace(tags=item.tags[:-1])

@@ -78,7 +78,7 @@ async def working(trail: Trail, name: str) -> AsyncIterator[Seen]:
 
 
 async def measure_latency(stage: Stage, trail: Trail, loop: BareLoop) -> list[Finding]:
-    """One write at a time, the handler idle before it; and between them a commit of the disk's own speed."""
+    """One write at a time while the handler is idle; between them a bare commit, as a measure of the disk."""
     times = {f"{OURS}, from the call": Rounds(), f"{OURS}, from the answer": Rounds(), "sqlite, commit alone": Rounds()}
     from_call, from_answer, commit = times.values()
     async with working(trail, "latency") as seen:
@@ -111,7 +111,7 @@ async def measure_latency(stage: Stage, trail: Trail, loop: BareLoop) -> list[Fi
 
 
 async def ping_once(trail: Trail, seen: Seen, title: str) -> tuple[float, float, float]:
-    """When the write was called, when it was answered, and when the handler began."""
+    """The times of the call of the write, of its return, and of the start of the handler."""
     called = time.perf_counter()
     await trail.records.create(ping(title), by=ME)
     answered = time.perf_counter()
@@ -162,9 +162,9 @@ async def write_all(trail: Trail, drafts: Sequence[Draft]) -> None:
 
 
 async def until_acknowledged(trail: Trail, name: str) -> None:
-    """Wait until nothing that the handler has begun is left to commit."""
+    """Wait until all started work of the handler is committed."""
     async with asyncio.timeout(PATIENCE):
-        while True:  # nothing tells of an acknowledgement, so it is looked for
+        while True:  # an acknowledgement sends no signal, so poll for it
             if await trail.deliveries.due_in(name, by=ME) is None:
                 return
             await asyncio.sleep(0.001)

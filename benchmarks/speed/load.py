@@ -17,7 +17,7 @@ _LENGTH = re.compile(rb"\r\ncontent-length: *(\d+)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a load of requests took, and the bodies of the answers in the order of the requests."""
+    """The time of a load of requests, and the bodies of the answers in the order of the requests."""
 
     seconds: float
     latencies: list[float]
@@ -29,7 +29,7 @@ class Outcome:
 
 
 class Connection(asyncio.Protocol):
-    """One request at a time; an answer must say its length."""
+    """One request at a time; an answer must have its length in the headers."""
 
     def __init__(self) -> None:
         self._buffer = b""

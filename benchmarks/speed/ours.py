@@ -52,7 +52,7 @@ class Ours:
         return [hit.breadcrumb.id for hit in found.hits]
 
     async def tidy(self) -> None:
-        """Nothing: the index is kept by the trail itself."""
+        """Does nothing: the trail maintains the index itself."""
 
     async def reopen(self) -> None:
         await self.trail.close()

@@ -33,7 +33,7 @@ class PostgresServer:
         self.conninfo = self._start()
 
     def _start(self) -> str:
-        """Start, on another port where the first was taken meanwhile."""
+        """Start; if the port has been taken, use another one."""
         for attempt in range(1, ATTEMPTS + 1):
             port = free_port()
             options = f"-h 127.0.0.1 -p {port} -k {self._folder} -c synchronous_commit=on -c fsync=on"
@@ -46,7 +46,7 @@ class PostgresServer:
         raise AssertionError("the last attempt raises")
 
     def stop(self) -> None:
-        """End the server at once; what it holds is thrown away with its folder."""
+        """End the server at once; its data is removed with its folder."""
         self._run("pg_ctl", "-m", "immediate", "-w", "stop")
 
     def _run(self, program: str, *arguments: str) -> None:

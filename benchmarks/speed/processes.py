@@ -22,7 +22,7 @@ END_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A process that answers. `seconds` is what it took from its start until it said so."""
+    """A process that answers. `seconds` is the time from its start to that output."""
 
     pid: int
     host: str
@@ -84,15 +84,15 @@ def clew_up(folder: Path) -> list[str]:
 
 
 def clew_command() -> list[str]:
-    """The installed program, or the module where only the source is at hand."""
+    """The installed program, or the module in a source checkout."""
     program = Path(sys.executable).with_name("clew")
     return [str(program)] if program.exists() else [sys.executable, "-m", "clew"]
 
 
 def clean_environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     """The environment without settings of Clew that a developer may have set, but with the file of what is trusted: the
-    server's keys are made by the same user. Bytecode is kept, as that of installed packages is, so that no start
-    compiles its modules."""
+    server's keys are made by the same user. Bytecode is stored, as for installed packages, so that no start compiles
+    its modules."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("CLEW_") or name == "CLEW_TRUST"}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)
     return {**kept, **(more or {})}

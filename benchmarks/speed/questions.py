@@ -1,4 +1,5 @@
-"""What a person waits for on a repository of 1,000 files: the first question, a later one, and the handshake of MCP.
+"""The waiting times of a person on a repository of 1,000 files: the first question, a later one, and the handshake of
+MCP.
 
 Each is a process of its own, beside an empty Python. Its processor time hardly depends on other programs.
 """

@@ -1,4 +1,4 @@
-"""What was measured: rows for the tables, the promises they are held against, and the machine they were taken on."""
+"""The results: rows for the tables, the targets, and the machine of the run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PACKAGES = ("apsw", "chromadb", "clew", "fastapi", "lancedb", "numpy", "psycopg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One line of a measure's table. `note` stands for the values where there are none."""
+    """One line of a measure's table. `note` replaces the values if there are none."""
 
     measure: str
     records: int
@@ -83,7 +83,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _number(value: float) -> str:
-    """A count as it is, anything else with three digits that count."""
+    """A count unchanged, other numbers with three significant digits."""
     if isinstance(value, int):
         return f"{value:,}"
     if abs(value) >= 100:

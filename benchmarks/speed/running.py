@@ -1,4 +1,4 @@
-"""What the commands of several benchmarks share: a folder that is gone afterwards, tables, JSON, names of measures."""
+"""Functions for the commands of several benchmarks: a temporary folder, tables, JSON, names of measures."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def run(
 
 
 def end_cleanly(number: int, frame: object) -> NoReturn:
-    """Leave through the blocks that end processes and remove files."""
+    """Exit through the blocks that end processes and remove files."""
     sys.exit(f"ended by signal {number}")
 
 

@@ -1,4 +1,4 @@
-"""Many scripted conversations at once in one process: whether each has all its events, and how evenly they go on."""
+"""Many scripted conversations at once in one process: whether each has all its events, and how evenly they progress."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def is_whole(talking: Talking, run: list[tuple[int, str]]) -> bool:
 
 
 def evenness(runs: dict[str, list[tuple[int, str]]]) -> float:
-    """When half of all steps are taken, how many the one that is furthest behind has, of the mean."""
+    """The progress of the slowest conversation, as a share of the mean, when half of all steps are done."""
     numbers = sorted(seq for run in runs.values() for seq, _ in run)
     middle = numbers[len(numbers) // 2]
     taken = [sum(seq <= middle for seq, _ in run) for run in runs.values()]

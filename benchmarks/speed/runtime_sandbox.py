@@ -1,4 +1,4 @@
-"""What a call of a sandboxed tool takes above the code's own time; see `sandbox`."""
+"""The overhead of a call of a sandboxed tool over the code's own time; see `sandbox`."""
 
 from __future__ import annotations
 

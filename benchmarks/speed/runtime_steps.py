@@ -1,4 +1,4 @@
-"""Durable steps a second beside LangGraph and DBOS, and what a step takes on the disk."""
+"""Durable steps per second beside LangGraph and DBOS, and the disk space of a step."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def times_the_processor(figures: Figures, peer: str) -> float:
 
 
 def measure_bytes(settings: Settings) -> list[Finding]:
-    """By how much the closed files grow with steps after the first ones, of which the payload is only a part."""
+    """The growth of the closed files with each further step; the payload is only a part of it."""
     tell(STORED)
     steps, payload = settings.count(2_000, 1_000), payload_bytes()  # of fewer, half-filled pages are most
     found: list[Finding] = []

@@ -1,8 +1,8 @@
 """The service times of the model, and the points that it is compared with, measured on this machine in one run.
 
 The times come from claims and finishes of 1, 4 and 16 events in one process, and from one worker with 16 sessions. The
-points come from other runs: more workers, calls of a model, wake-ups. The first of them has the load of a service time,
-so it shows little.
+points come from other runs: more workers, calls of a model, wake-ups. The first of them has the same load as the
+service times, so it is a weak test.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ async def calibrate(engines: Engines, settings: ScaleSettings) -> dict[str, Any]
 
 
 async def measure_cycle(engines: Engines, settings: ScaleSettings) -> Parts:
-    """Of one worker, from a claim of an event of each session to the next."""
+    """The seconds of one worker from a claim of an event of each session to the next one."""
     steps, found = settings.count(40, 20), []
     async with working(OURS, engines, settings.scratch, 1) as workers:
         await workers.run(1, 20)
@@ -229,7 +229,7 @@ async def measure_bus(settings: ScaleSettings) -> float:
 
 
 def measure_flush(engines: Engines) -> float:
-    """By how many seconds a small commit is longer when it waits for the disk."""
+    """The additional seconds of a small commit that waits for the disk."""
     with psycopg.connect(engines.make_database(), autocommit=True) as connection:
         connection.execute("CREATE TABLE flushed (at bigint)")
         took: dict[str, list[float]] = {"on": [], "off": []}
@@ -262,7 +262,7 @@ async def measure_sizes(engines: Engines) -> dict[str, float]:
 
 
 async def measure_points(engines: Engines, settings: ScaleSettings) -> dict[str, float]:
-    """What the model is held against, by name: see `speed.scale_reproduction`."""
+    """The measured points for a comparison with the model, by name: see `speed.scale_reproduction`."""
     points: dict[str, float] = {}
     for count in STEPS_WITH:
         tell(f"points: steps of {count} workers")

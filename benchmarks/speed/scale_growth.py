@@ -1,5 +1,5 @@
-"""What the next steps would cost and bring, none of which Clew takes by itself: events in partitions, a streaming
-replica of the server, and owners on logs of their own. Measured with SQL and workers on the server of the run."""
+"""The cost and gain of further measures that Clew does not take itself: events in partitions, a streaming replica of
+the server, and separate logs for owners. Measured with SQL and workers on the server of the run."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def administer(connection: psycopg.Connection, command: str) -> None:
     with psycopg.connect(address, autocommit=True) as own:
         run(own, command)
         run(own, "SELECT pg_reload_conf()")
-    time.sleep(0.5)  # the processes of the server read their configuration when they come by
+    time.sleep(0.5)  # the processes of the server read their configuration with a delay
 
 
 # -- shards ---------------------------------------------------------------------------------------------------

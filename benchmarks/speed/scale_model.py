@@ -1,9 +1,9 @@
 """A model of workers on one PostgreSQL with one ordered log, to run in the simulation.
 
-A worker has one core at most, for two threads. One claims: it takes what is due, as much as it has room for, and
-starts a handler for each, which may wait for a model. The other commits: it takes all that the handlers have written,
-locks the log, writes, flushes and unlocks. What was committed is due at once; the worker that committed claims again,
-others hear of it at their next look or from the bus.
+A worker has one core at most, for two threads. One claims: it takes what is due, as much as it has room for, and starts
+a handler for each, which may wait for a model. The other commits: it takes all that the handlers have written, locks
+the log, writes, flushes and unlocks. Committed events are due at once. The worker that committed them claims again;
+others notice them at their next poll or from the bus.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceTimes:
-    """What the parts of a step take. All are measured (`speed.scale_calibration`)."""
+    """The times of the parts of a step. All are measured (`speed.scale_calibration`)."""
 
     claim_worker: Line
     claim_server: Line
@@ -39,7 +39,7 @@ class ServiceTimes:
     log_worker: Line
     log_server: Line
     log_wait: Line
-    """Time of a commit that is nobody's processor time: flush and wake-ups of threads."""
+    """The part of a commit that uses no processor: flush and wake-ups of threads."""
     look_worker: float
     look_server: float
     interval: float
@@ -50,8 +50,8 @@ class ServiceTimes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What is run: a machine, workers and sessions. A session thinks, and then takes a turn of some steps; without
-    `think` it takes one turn."""
+    """The simulated system: a machine, workers and sessions. A session thinks, and then takes a turn of some steps;
+    without `think` it takes one turn."""
 
     workers: int
     sessions: int
@@ -62,7 +62,7 @@ class Load:
     """Mean seconds of the model call of a step."""
     is_call_fixed: bool = True
     calls_of: int = 1
-    """Every so many steps one waits for a model."""
+    """One of this number of steps waits for a model."""
     think: float | None = None
     concurrency: int = 32
     is_one_machine: bool = True
@@ -74,7 +74,7 @@ class Load:
 
 
 class Outcome(NamedTuple):
-    """What came out, over the part of the run that was measured."""
+    """The results of the measured part of the run."""
 
     steps: int
     seconds: float
@@ -158,7 +158,7 @@ class ScaleRun:
         return self._outcome(self._ended)
 
     def run_for(self, warm_up: float, seconds: float) -> Outcome:
-        """Sessions come and think and go on; measured after the warm-up."""
+        """Sessions arrive, think and continue; measured after the warm-up."""
         assert self._load.think is not None
         for number in range(self._load.sessions):
             session = _Session(self._logs[number % self._load.logs])

@@ -1,7 +1,7 @@
 """A worker process of one contender on a PostgreSQL server.
 
-Usage: scale_process.py CONTENDER URL PAUSE CONCURRENCY. It says when it is ready, begins the sessions of each order
-that it reads, and says of each session that it saw the end of. A step waits for PAUSE milliseconds, as for a model.
+Usage: scale_process.py CONTENDER URL PAUSE CONCURRENCY. It reports when it is ready, starts the sessions of each order
+that it reads, and reports the end of each session. A step waits for PAUSE milliseconds, as for a model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def read_orders(begin: Begin) -> None:
 
 
 async def run_clew(url: str, pause: float, concurrency: int) -> None:
-    """A handler whose output is its next trigger. Whoever of the workers handles the last step says so."""
+    """A handler whose output is its next trigger. The worker that handles the last step reports it."""
     from clew.trail import open_trail
     from clew.trail.model.event import Event
     from clew.trail.model.selector import Selector

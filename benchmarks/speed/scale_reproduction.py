@@ -1,4 +1,4 @@
-"""What the model says of the points that were measured, and how far it is off."""
+"""The model's predictions for the measured points, and their errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ STEP_SESSIONS, STEPS, CALL_STEPS, CALL_SECONDS = 16, 20, 12, 0.05
 
 
 class Reproduced(NamedTuple):
-    """A point with what was measured and what was simulated."""
+    """A point with its measured and its simulated value."""
 
     name: str
     measured: float

@@ -28,7 +28,7 @@ OURS, EMBEDDED, LANCE = "clew, PostgreSQL", "clew, embedded", "lancedb"
 QUERIES = "clew, PostgreSQL, by queries"
 LEAST_RECALL = 0.95
 COMPARED_AT = 100_000
-"""The size at which the time is held against LanceDB's. More records are not searched by queries: the graph of their
+"""The size at which the time is compared with LanceDB. More records are not searched by queries: the graph of their
 vectors takes too long to build."""
 K, WARM_UP = 10, 20
 Search = Callable[[Query, int], Awaitable[list[str]]]
@@ -75,7 +75,7 @@ async def load_into_memory(index: PostgresSearch) -> bool:
 
 
 async def open_in_memory(url: str, stage: Stage) -> tuple[OursOnServer, Row]:
-    """The trail with its records in the memory of this process, and what it took to load them."""
+    """The trail with its records in the memory of this process, and the loading time."""
     trail = await open_trail(url, embedder=stage.corpus.embedder)
     tell(f"{stage.size:,} records: {LOADING}")
     assert isinstance(trail.index, PostgresSearch)
@@ -129,7 +129,7 @@ async def measure_size(
 
 
 async def ask_hybrid(stage: Stage, arms: dict[str, Search], count: int) -> list[Finding]:
-    """Each question is asked of every contender in turn. The first search after a load is on no clock."""
+    """Each question is asked of every contender in turn. The first search after a load is not timed."""
     times = {name: Rounds() for name in arms}
     same: list[float] = []
     for search in arms.values():

@@ -1,4 +1,4 @@
-"""From a write to the handler in another process on PostgreSQL, with NATS and by polling alone."""
+"""The time from a write to the handler in another process on PostgreSQL, with NATS and by polling alone."""
 
 from __future__ import annotations
 

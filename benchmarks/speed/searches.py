@@ -93,7 +93,7 @@ def summarize(kept: dict[str, Kept], size: int) -> list[Finding]:
 
 
 async def measure_alone(stage: Stage) -> list[Finding]:
-    """What only the trail is asked, on a copy of its own: the others are not to differ by these writes."""
+    """Measures of the trail alone, on a separate copy, so that these writes do not affect the comparison."""
     tell(OPENING)
     ours = await open_store(stage)
     try:
@@ -103,7 +103,7 @@ async def measure_alone(stage: Stage) -> list[Finding]:
 
 
 async def measure_opening(stage: Stage, ours: Ours) -> Row:
-    """Opening a trail and asking at once, nothing having been loaded before."""
+    """Opening a trail and searching at once, without anything loaded before."""
     opening, first, second = Rounds(), Rounds(), Rounds()
     for query in stage.corpus.ask(stage.items, OPENINGS):
         for rounds, work in ((opening, ours.reopen()), (first, ours.search(query, K)), (second, ours.search(query, K))):
@@ -118,7 +118,7 @@ async def measure_opening(stage: Stage, ours: Ours) -> Row:
 
 
 async def measure_many_writes(stage: Stage, ours: Ours) -> Row:
-    """The search that has to read all that was written since the last one."""
+    """The search that must read all writes since the last one."""
     first, second = Rounds(), Rounds()
     writes = stage.settings.samples(MANY_WRITES, least=BATCH)
     for query in stage.corpus.ask(stage.items, OPENINGS):

@@ -24,7 +24,7 @@ class Simulation:
         heapq.heappush(self._due, (self.now + after, next(self._numbers), process))
 
     def run(self, until: float = float("inf")) -> None:
-        """Go on until nothing is due, or nothing before `until`."""
+        """Run until nothing is due, or nothing before `until`."""
         while self._due and self._due[0][0] <= until:
             self.now, _, process = heapq.heappop(self._due)
             self._resume(process)
@@ -45,7 +45,7 @@ class Simulation:
 
 
 class Resource:
-    """So many units; who finds none free waits in line."""
+    """A number of units; a process that finds none free waits in a queue."""
 
     def __init__(self, simulation: Simulation, capacity: int = 1) -> None:
         self._simulation = simulation
@@ -78,7 +78,7 @@ class Resource:
 
 
 class Signal:
-    """Wakes one process that waits. A signal that finds nobody waiting is remembered once."""
+    """Wakes one process that waits. A signal without a waiting process is stored once."""
 
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation

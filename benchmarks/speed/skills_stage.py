@@ -1,4 +1,4 @@
-"""The skills that are measured: real descriptions and texts where the data is at hand, made ones otherwise."""
+"""The measured skills: real descriptions and texts if the data is installed, else generated ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from speed.timing import Rounds, paired_ratio, rotate
 SKILLS = "skills"
 """The folder below a root that holds a folder for each skill."""
 Work = Callable[[int], Awaitable[int]]
-"""One sample of a contender, by its number; gives something that can be checked."""
+"""One sample of a contender, by its number; returns a value that can be checked."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 _LONGEST_NAME, _LONGEST_DESCRIPTION = 55, 1_000
@@ -60,7 +60,7 @@ async def take_turns(settings: Settings, contenders: Mapping[str, Work], samples
 
 
 def compare(measure: str, records: int, times: Mapping[str, Rounds], pairs: Mapping[str, str]) -> list[Row]:
-    """How many times as long each peer takes as the contender of ours that it is paired with, within the rounds."""
+    """The ratio of each peer's time to that of its Clew counterpart, within the rounds."""
     return [
         Row(
             measure=f"{measure}: times as long as clew",
@@ -74,7 +74,7 @@ def compare(measure: str, records: int, times: Mapping[str, Rounds], pairs: Mapp
 
 
 def make_skills(settings: Settings) -> list[Written]:
-    """So many skills under names of their own, the real ones first and again until there are enough."""
+    """This number of skills with distinct names; the real ones are repeated until there are enough."""
     texts = list(_real(settings.data)) or list(_made(60))
     return [_named(texts[at % len(texts)], at) for at in range(settings.skills)]
 

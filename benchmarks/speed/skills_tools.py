@@ -1,4 +1,4 @@
-"""What an agent has when thousands of tools are registered and ten of them are exposed."""
+"""The tools of an agent when thousands of tools are registered and ten of them are exposed."""
 
 from __future__ import annotations
 
@@ -103,4 +103,4 @@ def make_tool(name: str) -> Tool:
 
 
 def about(name: str) -> str:
-    return f"Looks up what {name} knows of a customer, and tells it in one line."
+    return f"Looks up what {name}  knows about a customer, in one line."

@@ -70,7 +70,7 @@ async def open_file(folder: Path, embedder: Embedder | None) -> Trail:
 
 
 def to_draft(item: Item, *, id: str | None = None) -> Draft:
-    """What a caller with a vector of its own writes."""
+    """The draft of a caller that provides the vector."""
     return Draft(
         id=id,
         title=item.title,

@@ -1,4 +1,4 @@
-"""What a user waits for and what it takes: importing, help, questions, serving a large trail, memory."""
+"""Waiting times and memory of a user: imports, help, questions and serving a large trail."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ async def measure_server(stage: Stage) -> list[Finding]:
     folder = await stage.copy_trail("startup")
     starts = stage.settings.samples(STARTS, least=1)
     if not stage.settings.quick:
-        await start_once(stage, folder)  # its file was copied just now, and others would wait for that as well
+        await start_once(stage, folder)  # its file was copied just now, which would slow down other measures
     for turn in range(starts):
         tell(f"{SERVER_MEASURE}: {turn + 1} of {starts}")
         seconds, resident, search, afterwards = await start_once(stage, folder)

@@ -61,7 +61,8 @@ def why_absent(name: str, settings: Settings) -> str:
 
 
 class Spent(NamedTuple):
-    """What some work took: seconds, and seconds of the processor, which other programs on the machine hardly change."""
+    """The cost of some work: elapsed seconds, and processor seconds, which other programs on the machine hardly
+    affect."""
 
     seconds: float
     processor: float
@@ -94,7 +95,7 @@ def serving(name: str, folder: Path, steps: int = 0) -> Iterator[Served]:
     try:
         read_answer(process)
         yield Served(process)
-        process.communicate(timeout=PATIENCE)  # closes its input, at whose end it leaves
+        process.communicate(timeout=PATIENCE)  # closes its input, at the end of which it exits
     finally:
         process.kill()
         process.wait()
@@ -136,7 +137,7 @@ def start(name: str, folder: Path, what: str, *numbers: int) -> subprocess.Popen
 
 
 def errors_of(folder: Path) -> Path:
-    """What a contender says of itself: beside its folder, which is weighed."""
+    """The file for the report of a contender; it is beside its folder, whose size is measured."""
     return folder.with_name(f"{folder.name}.errors")
 
 

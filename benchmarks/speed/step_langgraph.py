@@ -22,7 +22,7 @@ class State(TypedDict):
 
 class LangGraphStepper:
     """See `Stepper`. With `async`, its default, a checkpoint is written while the next step runs, and a crash may lose
-    it; with `sync` it is there before."""
+    it; with `sync` it is written before the next step."""
 
     def __init__(self, folder: Path, step: Step, durability: Literal["sync", "async"]) -> None:
         self._durability = durability

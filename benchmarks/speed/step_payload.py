@@ -1,5 +1,5 @@
 """The work of every contender: a step takes a small JSON payload and writes one. Nothing else is imported here, so that
-a process that is timed from its start pays only for what it is."""
+the start time of a process includes only its own imports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import signal
 from typing import Any, Protocol
 
 Payload = dict[str, Any]
-TEXT = "The next step gets what this one wrote: about as much as the arguments of a call or a short answer. " * 2
+TEXT = "The next step gets the output of this one: about as large as the arguments of a call or a short answer. " * 2
 
 
 class Stepper(Protocol):
@@ -33,7 +33,7 @@ def payload_bytes() -> int:
 
 
 class Step:
-    """What happens in a step. At `die_at` the process kills itself, as a power cut would."""
+    """The work of a step. At `die_at` the process kills itself, as a power cut would."""
 
     def __init__(self, die_at: int | None = None) -> None:
         self._die_at = die_at

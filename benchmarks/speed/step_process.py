@@ -1,4 +1,4 @@
-"""One contender in a process of its own, so that none has another's threads and garbage.
+"""One contender in a separate process, so that contenders do not share threads or garbage.
 
 Usage: step_process.py CONTENDER FOLDER serve | crash STEPS AT | resume STEPS. Served, it answers each line of JSON with
 `sessions` and `steps` with the seconds that it took, those of the processor, and the steps where it counts them;
@@ -18,7 +18,7 @@ CRASHED = "crashed"
 
 
 def open_stepper(name: str, folder: Path, step: Step, steps: int) -> Stepper:
-    """Each imports only what it is: the time to import is part of starting again."""
+    """Each imports only its own modules, because the import time is part of a restart."""
     if name == "clew":
         from speed.step_clew import ClewStepper
 

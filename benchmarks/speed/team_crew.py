@@ -107,7 +107,7 @@ async def open_crew(
     before_call: Callable[[str], None] | None = None,
 ) -> Crew:
     """A runtime with the team on the trail of a folder, until the stack is closed. `answers` replace those of the tools
-    of the team. `before_call` is told the name of each tool."""
+    of the team. `before_call` gets the name of each tool."""
     trail = await open_trail(f"sqlite://{folder / 'trail.db'}", embedder=None)
     stack.push_async_callback(trail.close)
     clock = SystemClock()
@@ -179,7 +179,7 @@ def team_tools(answers: Mapping[str, TeamAnswer], before_call: Callable[[str], N
 
 
 def member_tools(team: Team, clock: SystemClock, before_call: Callable[[str], None] | None) -> list[Tool]:
-    """The tools by which the members speak, and one that waits as work does."""
+    """The tools with which members send messages, and one that waits, as a stand-in for work."""
 
     async def send(type: str, payload: Mapping[str, Any], context: ToolContext) -> str:
         if before_call is not None:
@@ -222,7 +222,7 @@ def member_tools(team: Team, clock: SystemClock, before_call: Callable[[str], No
 
 
 def no_gate(pipeline: Any, node: Any) -> tuple[str, ...]:
-    """Let all work pass: there are no receipts of work that does nothing."""
+    """Accept all work: empty work has no receipts."""
     return ()
 
 

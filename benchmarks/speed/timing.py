@@ -27,7 +27,7 @@ def percentile(samples: Sequence[float], share: float) -> float:
 
 
 class Rounds:
-    """Samples in seconds, kept by round. What is shown is the median over the rounds."""
+    """Samples in seconds, kept by round. The shown value is the median over the rounds."""
 
     def __init__(self) -> None:
         self._rounds: list[list[float]] = []
@@ -60,13 +60,13 @@ async def timed(work: Awaitable[T]) -> tuple[float, T]:
 
 
 def rotate(contenders: Sequence[T], turn: int) -> Iterator[T]:
-    """All contenders, each round beginning with another: none is always the one that warms the disk."""
+    """All contenders; each round begins with another one, so that none always pays for a cold disk."""
     first = turn % len(contenders)
     yield from (*contenders[first:], *contenders[:first])
 
 
 def paired_ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """The median of the ratios within the rounds, which a machine that is slow for a while does not bend."""
+    """The median of the ratios within the rounds. A temporarily slow machine hardly affects it."""
     return median(mine / other for mine, other in zip(ours, theirs, strict=True))
 
 

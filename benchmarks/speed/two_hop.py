@@ -29,7 +29,7 @@ from clew.trail.search.text import STOP, split_text
 from clew.trail.store import Trail
 
 TOKENS = 1_000
-"""What a context of either kind may take."""
+"""The token budget of both kinds of contexts."""
 NEAR = 2
 SHARED = 2
 TURN = "conversation.turn.v1"
@@ -97,7 +97,7 @@ def _rows(path: Path) -> list[dict[str, Any]]:
 async def measure(
     data: Path, scratch: Path, *, tokens: int = TOKENS, conversations: int | None = None, embedder: str = "wordllama"
 ) -> dict[str, float]:
-    """The recall of both ways in per cent, how many points the walk is ahead, and how many questions there were."""
+    """The recall of both ways in per cent, the lead of the walk in points, and the number of questions."""
     turns = read_turns(data)
     wanted = list(dict.fromkeys(turn.conversation for turn in turns))[:conversations]
     kept = [turn for turn in turns if turn.conversation in wanted]

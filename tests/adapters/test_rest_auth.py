@@ -1,4 +1,4 @@
-"""Who may call, and who may not."""
+"""Accepted and refused callers."""
 
 from __future__ import annotations
 

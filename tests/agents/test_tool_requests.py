@@ -27,7 +27,7 @@ async def count(to: int = 1) -> str:
 
 @tool(name="hidden", searchable=False, effects=Effects(reads_only=True))
 async def hidden() -> str:
-    """What only those have whose definition names it."""
+    """A tool for agents whose definition names it."""
     return "seen"
 
 

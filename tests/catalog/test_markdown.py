@@ -1,4 +1,4 @@
-"""What a tool takes, told on one line."""
+"""The parameters of a tool on one line."""
 
 from __future__ import annotations
 

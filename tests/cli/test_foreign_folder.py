@@ -18,7 +18,7 @@ from tests.servers import private_key
 
 
 def plant(folder: Path, settings: str = "", *, keys: bool = True) -> None:
-    """What an attacker commits into a repository."""
+    """The files that an attacker commits to a repository."""
     (folder / "keys").mkdir(parents=True, exist_ok=True)
     if keys:
         (folder / "keys" / "private.pem").write_bytes(private_key())

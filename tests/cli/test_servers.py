@@ -27,7 +27,7 @@ def entry(*arguments: str, **more: Any) -> dict[str, Any]:
 
 
 def offer(folder: Path, **servers: Any) -> Path:
-    """What another client keeps for the user."""
+    """The settings of another client."""
     path = folder.parent / "home" / ".claude.json"
     path.write_text(json.dumps({"mcpServers": servers}))
     return path

@@ -1,4 +1,4 @@
-"""What fits on a terminal."""
+"""Columns that fit on a terminal."""
 
 from __future__ import annotations
 

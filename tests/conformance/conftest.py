@@ -37,7 +37,7 @@ class OpenAgain(Protocol):
 
 @pytest.fixture(params=BACKENDS)
 def address(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Where the test's trail is."""
+    """The address of the test's trail."""
     yield from BACKENDS[request.param](request)
 
 

@@ -65,7 +65,7 @@ in_random_worlds = settings(
 
 
 class World:
-    """What was written, as plain data. Owners get fresh names in each world, so that one trail serves them all."""
+    """The written records as plain data. Owners get fresh names in each world, so that one trail serves them all."""
 
     def __init__(self, trail: Trail, records: list[Spec]) -> None:
         self.trail = trail
@@ -133,7 +133,7 @@ class World:
         return {(one, two) for one, two in self.edges if one in visible and two in visible}
 
     def reached(self, viewer: Viewer, start: int) -> set[int]:
-        """Where outgoing edges lead through what the viewer sees."""
+        """The targets of outgoing edges between records that the viewer sees."""
         edges, found, stack = self.seen_edges(viewer), set(), [start]
         while stack:
             here = stack.pop()

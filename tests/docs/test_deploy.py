@@ -41,7 +41,7 @@ def instruction(name: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    """What runs in a container of our image."""
+    """The processes in a container of our image."""
     services = [*SERVICES.values(), *SCALE["services"].values()]
     ours = [service["command"] for service in services if service["image"] == "clew"]
     pods = [pod["args"] for pod in map(container, DEPLOYMENTS) if pod["name"] == "clew"]

@@ -127,7 +127,7 @@ class MortalDeliveries:
 
 
 class MortalTrail:
-    """What a claim loop needs of a trail."""
+    """The part of a trail that a claim loop uses."""
 
     def __init__(self, trail: Trail, doom: Doom) -> None:
         self.log = trail.log

@@ -77,7 +77,7 @@ def arm(trail: Trail, doom: Doom) -> None:
     if doom.point not in ("before", "after"):
         return
     queue_lanes.MAX_DEATHS = 1_000  # the event is slow, and dies with its process through no fault of its own
-    engine = trail._engine  # type: ignore[attr-defined]  # the product has no door for this
+    engine = trail._engine  # type: ignore[attr-defined]  # no public interface offers this
     committed, last_work = engine.on_commit, engine.before_commit
 
     def has_come() -> bool:

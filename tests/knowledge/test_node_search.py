@@ -1,4 +1,4 @@
-"""What stands next to each other in time."""
+"""Search with entries that are adjacent in time."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ async def pass_over(piece: str) -> None:
 
 
 async def failure(models: Models, provider: FakeProvider, answer: Write, *, streamed: bool = True) -> ModelError:
-    """What a call raises that is answered so."""
+    """The error of a call with this answer."""
     provider.answers = [answer]
     model, _ = models.resolve("lab:m-1")
     with pytest.raises(ModelError) as raised:

@@ -72,7 +72,7 @@ def operations(seed: int) -> Iterator[Operation]:
 
 
 def after(recorded: Recorded, operation: Operation) -> Recorded:
-    """What is to be recorded after an operation."""
+    """The expected records after an operation."""
     kind, name = operation
     match kind:
         case "load":

@@ -21,7 +21,7 @@ UNSURE = ("what is our caching strategy", "did the database fix work", "the numb
 
 
 def answers(*targets: str, **more: Any) -> str:
-    """What a model says about messages, in order."""
+    """The verdicts of a model about messages, in order."""
     common = {"intent": "GENERAL", "subject": "", "time_scope": "", "confidence": 0.9}
     return json.dumps({"routes": [common | {"target": target} | more for target in targets]})
 

@@ -47,7 +47,7 @@ async def test_an_agent_whose_calls_run_in_two_processes_is_one_reader(tmp_path:
 
 
 def body(shown: str) -> str:
-    """What stands within the fence."""
+    """The text in the fence."""
     return shown.partition("````text\n")[2].removesuffix("\n````")
 
 

@@ -252,7 +252,7 @@ def test_a_hostile_glob_is_answered_at_all(glob: str) -> None:
 
 
 def as_pattern(glob: str) -> re.Pattern[str]:
-    """What a glob means, as a regular expression."""
+    """A glob as a regular expression."""
     meaning = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
     pieces = re.split(r"(\*\*/|\*\*|\*|\?)", glob)
     return re.compile("".join(meaning.get(piece, re.escape(piece)) for piece in pieces) + r"\Z", re.S)

@@ -80,7 +80,7 @@ def build_warehouse(store: Store, database: Path) -> Domain:
     risk_score = Resource(
         path="risk-score",
         name="Risk score",
-        description="What the risk score of a passenger means, and when a review is due",
+        description="The meaning of a passenger's risk score, and when a review is due",
         fetch=explain_risk_score,
     )
     return Domain(

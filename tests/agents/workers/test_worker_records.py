@@ -60,7 +60,7 @@ async def test_an_idle_hour_of_a_process_leaves_no_event_and_no_larger_file(tmp_
 
 async def size_of(trail: Trail, folder: Path) -> int:
     """Pages of the file that are in use, in bytes."""
-    engine = trail._engine  # type: ignore[attr-defined]  # the product has no door for this
+    engine = trail._engine  # type: ignore[attr-defined]  # no public interface offers this
     pages, free, size = (engine.read(lambda sql, of=of: sql.execute(f"PRAGMA {of}").get) for of in PRAGMAS)
     return int((pages - free) * size)
 

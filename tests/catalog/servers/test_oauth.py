@@ -47,7 +47,7 @@ def config_of(authority: Authority, **more: Any) -> McpServerConfig:
 
 
 async def agree(address: str) -> None:
-    """What a person and a browser do."""
+    """The actions of a person at a browser."""
     async with httpx.AsyncClient(follow_redirects=True) as browser:
         answer = await browser.get(address)
     assert "close this window" in answer.text

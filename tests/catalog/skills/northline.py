@@ -113,7 +113,7 @@ class Caller:
         return result
 
     async def text(self, route: str, **params: Any) -> str:
-        """What a route gives. Fails where it is refused."""
+        """The result of a route. Fails where it is refused."""
         result = await self.get(route, **params)
         assert result.data is not None, result.error
         return result.data.content

@@ -1,4 +1,4 @@
-"""Where something is, and what uses what."""
+"""Questions about places and uses in code."""
 
 from __future__ import annotations
 

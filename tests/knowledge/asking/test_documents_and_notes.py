@@ -1,4 +1,4 @@
-"""What was noted, committed and written down."""
+"""Questions about notes, commits and documents."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ _IDENTITY = {
 
 
 def git(root: Path, *arguments: str, ok: bool = True) -> str:
-    """What git prints. Fails the test when git fails, unless `ok` is False."""
+    """The output of git. Fails the test when git fails, unless `ok` is False."""
     done = subprocess.run(
         ["git", "-c", "init.defaultBranch=main", *arguments],
         cwd=root,

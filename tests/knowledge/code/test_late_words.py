@@ -69,7 +69,7 @@ async def found_by_words(graph: CodeGraph) -> set[str]:
 
 
 def contents_of(graph: CodeGraph) -> list[list[tuple[Any, ...]]]:
-    """What is stored of contents, symbols and edges."""
+    """The stored contents, symbols and edges."""
     queries = (
         "SELECT blob, language, packed, texts FROM passages ORDER BY 1, 2",
         "SELECT blob, language, facts, summary FROM blobs ORDER BY 1, 2",

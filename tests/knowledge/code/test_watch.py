@@ -20,7 +20,7 @@ SECONDS = 30.0
 
 
 class Heard:
-    """What a watch told, and waiting for it."""
+    """The reports of a watch, and waits for them."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[list[str], bool]] = []

@@ -1,4 +1,4 @@
-"""Where a statement comes from (SYL-82)."""
+"""The sources of a statement (SYL-82)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What git remembers, from real repositories."""
+"""The stored log of real repositories."""
 
 from __future__ import annotations
 

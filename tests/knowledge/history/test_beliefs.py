@@ -26,7 +26,7 @@ def ledger(trail: Trail, me: Principal, clock: ManualClock) -> BeliefLedger:
 
 def fact(value: str, **more: object) -> BeliefFact:
     told = {"subject": "shop", "attribute": "timeout", "value": value, "source": "docs", **more}
-    return BeliefFact(**told)  # type: ignore[arg-type]  # each test says what it needs
+    return BeliefFact(**told)  # type: ignore[arg-type]  # each test gives the fields that it needs
 
 
 def values(standing: list[BeliefStanding]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What the user likes, by the numbers."""
+"""Preferences of the user, with their confidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds after any operations whatever."""
+"""Properties that hold after any operations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a receiver can verify of a signature."""
+"""The verification of signatures by a receiver."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a webhook may go."""
+"""The addresses that a webhook may use."""
 
 from __future__ import annotations
 

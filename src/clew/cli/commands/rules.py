@@ -89,7 +89,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
 
 
 async def search(
-    *intent: Annotated[str, Parameter(help="What is to be done, in your own words.")],
+    *intent: Annotated[str, Parameter(help="The task, in your own words.")],
     limit: Annotated[int, Parameter(help="At most this many documents.")] = 5,
     json: Json = False,
     here: Here = HERE,

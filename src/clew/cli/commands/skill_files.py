@@ -112,7 +112,7 @@ def new(
     name: Annotated[str, Parameter(help="Lower-case letters, digits and single hyphens, at most 64.")],
     /,
     *,
-    description: Annotated[str, Parameter(help="What it does and when to use it.")] = "",
+    description: Annotated[str, Parameter(help="The purpose of the skill, and when to use it.")] = "",
     json: Json = False,
     here: Here = HERE,
 ) -> None:

@@ -35,7 +35,7 @@ async def ls(
     *,
     which: FilterOptions = EVERY,
     limit: Annotated[int, Parameter(help="At most this many.")] = 20,
-    cursor: Annotated[str | None, Parameter(help="Where the page before this one ended.")] = None,
+    cursor: Annotated[str | None, Parameter(help="The cursor from the previous page.")] = None,
     oldest: Annotated[bool, Parameter(help="Begin with the oldest.")] = False,
     system: System = False,
     json: Json = False,

@@ -25,7 +25,7 @@ STANDARD = Path("-")
 
 async def export(
     file: Annotated[
-        Path, Parameter(help="Where to write; - is standard output.", allow_leading_hyphen=True)
+        Path, Parameter(help="The file to write; - is standard output.", allow_leading_hyphen=True)
     ] = STANDARD,
     /,
     *,

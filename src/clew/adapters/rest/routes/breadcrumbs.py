@@ -55,12 +55,12 @@ class VersionList(msgspec.Struct, frozen=True, kw_only=True):
 
 class ListQuery(SelectorQuery, frozen=True, kw_only=True):
     limit: Limit = 50
-    cursor: Annotated[str | None, Meta(description="Where the page before this one ended")] = None
+    cursor: Annotated[str | None, Meta(description="The cursor from the previous page")] = None
     order: Literal["newest", "oldest"] = "newest"
 
 
 class SearchQuery(SelectorQuery, frozen=True, kw_only=True):
-    q: Annotated[str, Meta(description="What to look for, in plain words or as an exact name")]
+    q: Annotated[str, Meta(description="The search text: plain words or an exact name")]
     limit: Limit = 10
     ranking: Ranking = "default"
 
