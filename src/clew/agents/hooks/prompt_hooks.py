@@ -81,7 +81,7 @@ def session_context(trail: Trail, flow: Flow, by: Principal) -> HookFunction:
         if not found:
             return data
         lines = "\n".join(_change_line(each) for each in found)
-        told = f"Changes in this session, the newest first: \n{fenced(clean(lines), '')}"
+        told = f"Changes in this session, the newest first:\n{fenced(clean(lines), '')}"
         return _with_opening(data, Message(role="user", content=told))
 
     return add
