@@ -286,7 +286,7 @@ def test_pending_consent_is_one_line_and_so_is_a_broken_file_of_grants(
     )
     trust_file.write_text("{")
     level, text = findings(clew)["trust"]
-    assert (level, "is damaged" in text, "begin anew with `clew trust`" in text) == ("wrong", True, True)
+    assert (level, "is damaged" in text, "start again with `clew trust`" in text) == ("wrong", True, True)
 
 
 def test_the_last_refresh_that_failed_is_told(clew: Clew, folder: Path) -> None:
