@@ -151,8 +151,8 @@ class Trust:
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:
-        """Hold a lock while this process creates something that is granted on creation. Excludes all other processes.
-        Raises ReadOnly."""
+        """Hold a lock while this process creates a file, such as a trail, and grants it to the user. Other processes
+        wait. Raises ReadOnly."""
         with self._locked(MAKING):
             yield
 

@@ -14,7 +14,7 @@ from clew.llm.tokens import count_tokens
 from clew.trail.model.breadcrumb import Breadcrumb
 
 _RANK = {"trigger": 0, "always": 1, "session": 2}
-"""Of two parts with the same text, the one with the lower rank stays; at equal ranks, the one with the higher score."""
+"""If two parts have the same text, the one with the lower rank stays; at equal ranks, the one with the higher score."""
 
 
 class ContextPart(msgspec.Struct, frozen=True, kw_only=True):

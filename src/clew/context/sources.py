@@ -279,8 +279,8 @@ async def find_seeds(
     flow: Flow,
     by: Principal,
 ) -> tuple[list[Seed], list[MissingSource]]:
-    """Return all seeds: the trigger, fixed sources, pointers, the session, similar breadcrumbs. Of duplicates the first
-    in this order wins."""
+    """Return all seeds: the trigger, fixed sources, pointers, the session, similar breadcrumbs. The first duplicate in
+    this order wins."""
     first = Seed(breadcrumb=trigger, origin="trigger", reason="it is the trigger", similarity=1.0)
     similar, (always, missing), pointed, said = await asyncio.gather(
         find_similar(trail, sources.semantic, trigger, machinery, question=question, flow=flow, by=by),

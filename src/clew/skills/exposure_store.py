@@ -205,7 +205,7 @@ class MemoryExposures:
 
 
 class _Stored(msgspec.Struct):
-    """The context of a set's breadcrumb. Older ones have no `ended`."""
+    """The context of a set's breadcrumb. Sets of earlier versions have no `ended`."""
 
     items: list[Exposed]
     ended: tuple[EndedExposure, ...] = ()

@@ -43,7 +43,8 @@ class ToolRegistry:
         self._known = _KnownTools()
 
     def register(self, toolset: str, tools: Given) -> None:
-        """Add tools to a toolset, all or none. Of two with one name the last wins. The keys of a mapping are the names.
+        """Add tools to a toolset, all or none. If two tools have the same name, the last one wins. The keys of a
+        mapping are the names.
 
         Raises ValidationError for an object that is not a tool, and for a reserved name.
         """
@@ -76,8 +77,8 @@ class ToolRegistry:
         return list(self._shelves)
 
     def find(self, name: str) -> Tool | None:
-        """Return the tool with a qualified name `toolset.tool`, or a registered tool with a short name. Of several
-        tools with one short name, that of the last toolset wins. No provider runs for a short name."""
+        """Return the tool with a qualified name `toolset.tool`, or a registered tool with a short name. If several
+        tools have the same short name, the tool of the last toolset wins. No provider runs for a short name."""
         return self._find_qualified(name) or self._find_short(name)
 
     def toolsets_of(self, tool: str) -> tuple[str, ...]:

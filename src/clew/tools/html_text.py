@@ -24,7 +24,7 @@ _VOID = frozenset(
 _RAW = frozenset(("script", "style"))
 _MAX_DEPTH, _LOOKED_BACK = 200, 50
 _MAX_TAG, _MAX_META = 5_000, 200
-"""Limits for tags. Of a longer tag, such as one with an embedded picture, only the name is read."""
+"""Limits for tags. For a longer tag, such as one with an embedded picture, only the name is read."""
 _KEPT = "\0"
 """A placeholder for a space that must not be collapsed."""
 _SPACES = lazy_pattern(r"[ \t\r\n\f\xa0]+")

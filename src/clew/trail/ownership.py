@@ -166,7 +166,7 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
 async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
     """Open a trail in memory, or on a server. A trail on a server belongs to the user who named it in the environment
     or by a flag, so that all workers of a team may use it, unless it was moved there by somebody who had not made it
-    and nobody has agreed to it. One that a folder's config.toml names belongs to the user only if nothing was ever
+    and nobody has agreed to it. A trail that a folder's config.toml names belongs to the user only if nothing was ever
     written to it."""
     trail = await opening()
     if "trail" not in config.from_file:

@@ -142,8 +142,8 @@ class Deliveries(Protocol):
     """
 
     async def register(self, consumer: Consumer, *, by: Principal) -> ConsumerState:
-        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy. One that is
-        there keeps its place. The `after` that is stored is the event after which a consumer really began.
+        """Create the consumer with the caller's owner and scopes, or change its selector and retry policy. An existing
+        consumer keeps its place. The `after` that is stored is the event after which a consumer really began.
 
         Raises AlreadyExists if a consumer of that name needs scopes that the caller lacks.
         """

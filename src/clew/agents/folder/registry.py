@@ -40,7 +40,7 @@ Changed = Callable[[RegistryEntry | None, RegistryEntry | None], Awaitable[None]
 
 
 class AgentRegistry:
-    """The definitions of one owner. Of several with the same name the newest counts."""
+    """The definitions of one owner. If several have the same name, the newest is used."""
 
     def __init__(self, trail: Trail, flow: Flow, *, by: Principal) -> None:
         self._trail = trail

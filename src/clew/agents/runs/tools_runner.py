@@ -124,7 +124,7 @@ def _request_handlers(
 
 
 def _start_of(place: str | None) -> int | None:
-    """The start of a queue. That of a place is stored, because `is_queued` needs it."""
+    """The start of a queue. The start of a place's queue is stored, because `is_queued` needs it."""
     return None if place is None else NEWEST
 
 

@@ -1,5 +1,5 @@
 """The texts that the user agreed to, stored beside the grants so that a later change can be shown line by line. Keys
-are masked before a text is stored. Of a binary or long file only the digest is stored.
+are masked before a text is stored. For a binary or long file, only the digest is stored.
 """
 
 from __future__ import annotations

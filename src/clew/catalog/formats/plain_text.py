@@ -24,7 +24,7 @@ class PlainText:
 
 
 def read_branch(content: RawContent) -> Branch:
-    """A text with its description. That of code begins with the name of the file."""
+    """A text with its description. The description of code begins with the name of the file."""
     text = read_text(content)
     is_code = media_type(content.content_type) == SOURCE_CODE
     beginning = describe_code(text) if is_code else describe(text) or one_line(text[:300])

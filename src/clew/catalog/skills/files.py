@@ -51,8 +51,8 @@ class ServedSkill(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SkillFiles:
-    """Skills whose names and front matter follow the rules of agentskills.io, in the order of their addresses. Others
-    are found by `ask` all the same."""
+    """Skills whose names and front matter follow the rules of agentskills.io, in the order of their addresses. `ask`
+    finds other skills too."""
 
     def __init__(self, definitions: FolderDefinitions) -> None:
         self._definitions = definitions

@@ -21,7 +21,7 @@ MAX_NAMED = 30
 
 
 def describe(skill: Skill, *, is_loaded: bool, withheld: str) -> str:
-    """A skill on one line. Of a withheld skill only the name is shown, since its texts are untrusted."""
+    """A skill on one line. For a withheld skill, only the name is shown, because its texts are untrusted."""
     if withheld:
         return f"- **{inline(skill.name, 100)}** ({withheld})"
     state = " (loaded)" if is_loaded else ""

@@ -38,13 +38,13 @@ def target_of(name: str, offered: Mapping[str, EntryPoint]) -> str:
     close = difflib.get_close_matches(name, offered, 1)
     known = f"Did you mean {close[0]}?" if close else f"Offered are: {', '.join(sorted(offered)) or 'none'}"
     error = ConfigError(f"catalog.domains: no installed package offers a domain {name!r}")
-    error.hint = f"{known}. One of your own is written as module:name"
+    error.hint = f"{known}. Write a domain of your own as module:name"
     raise error
 
 
 def load_domains(names: Iterable[str], project: Path | None = None) -> list[Domain]:
-    """The domains of these names, in their order. Those of `project` are run from their source. Raises ConfigError if a
-    domain does not exist or cannot be loaded; the hint names its module's place if it is in `project`."""
+    """The domains of these names, in their order. Modules of `project` are run from their source. Raises ConfigError if
+    a domain does not exist or cannot be loaded; the hint names its module's place if it is in `project`."""
     offered = offered_domains()
     return [domain for name in names for domain in _load(name, offered, project)]
 

@@ -75,7 +75,7 @@ def is_machine(config: Config) -> bool:
     """Whether the folder was not named explicitly and lies in `/`, a home folder, `/home` or a folder for temporary
     files.
 
-    Such a folder that is a git repository counts as a project.
+    If such a folder is a git repository, it is treated as a project.
     """
     root = config.folder.absolute().parent
     return not config.is_named and is_broad(root) and not (root / ".git").exists()

@@ -171,7 +171,7 @@ class Chat:
 
 
 def ask_person(lines: Lines, allowed: Sequence[str] = ()) -> Asker:
-    """Ask at the terminal about each tool that is not allowed already. The end of input denies."""
+    """Ask at the terminal about each tool that is not allowed already. At the end of input, the answer is no."""
 
     async def ask(asked: PermissionAsked) -> Choice:
         if _is_among(asked.tool, allowed):

@@ -62,7 +62,7 @@ async def _open(config: Config, stack: AsyncExitStack) -> App | None:
 
 
 def check_domains(config: Config, consent: FolderConsent, names: Counter[str]) -> Iterator[CheckFinding]:
-    """Check that each domain in the settings can be loaded. One that is not trusted is not imported."""
+    """Check that each domain in the settings can be loaded. Untrusted domains are not imported."""
     from clew.catalog.workspace.domain_loader import load_domains
     from clew.catalog.workspace.repository import NAME, has_repository
     from clew.knowledge.domains import code, history, reference

@@ -35,8 +35,8 @@ TABLES = ("sources.", "providers.")
 
 class ShownSetting(msgspec.Struct, frozen=True, kw_only=True):
     """One setting in force. `source` is default, config.py, config.toml, environment or flag. `place` is a file with
-    its line, a variable or a flag. `pending` is the place of a value that waits for consent. Of a list, `value` has the
-    entries in force. A table is shown as written."""
+    its line, a variable or a flag. `pending` is the place of a value that waits for consent. For a list, `value` has
+    the entries in force. A table is shown as written."""
 
     name: str
     value: Any

@@ -188,7 +188,7 @@ def _revoke(config: Config, names: Sequence[str], *, as_json: bool) -> int:
     for name in names:
         if name not in known:
             error = NotFound("grant for", name)
-            error.hint = suggest(name, sorted(known), "Of this folder you trust") or "Of this folder you trust nothing"
+            error.hint = suggest(name, sorted(known), "Of this folder you trust") or "You trust nothing of this folder"
             raise error
     brought = {each.name for each in grants if (each.kind, each.summary) != (TRAIL, MADE)}
     revoked = sum(trusted.revoke(project, name=name) for name in names or sorted(brought))

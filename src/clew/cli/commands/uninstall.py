@@ -49,7 +49,9 @@ class FolderTraces:
 def uninstall(
     *,
     all: Annotated[bool, Parameter(help="Remove your own files in .clew as well: agents, skills, settings.")] = False,
-    everywhere: Annotated[bool, Parameter(help="For all folders that Clew knows, and your user's files.")] = False,
+    everywhere: Annotated[
+        bool, Parameter(help="For all folders that Clew knows, and for Clew's files of this user.")
+    ] = False,
     yes: Annotated[bool, Parameter(help="Remove without a prompt.")] = False,
     json: Json = False,
     here: Here = HERE,

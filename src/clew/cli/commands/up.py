@@ -269,7 +269,7 @@ async def _teller(app: App, wanted: WorkerOptions, *, as_json: bool) -> Callable
 
 
 def _tell_working(app: App, wanted: WorkerOptions, url: str, *, as_json: bool) -> None:
-    """Report, to people or to programs, that this process works."""
+    """Report, to people or to programs, that this process is ready."""
     if wanted.attached:
         return
     working = Working(

@@ -41,8 +41,8 @@ class SourceLines:
         return _cut(lines[number - 1].strip()) if 0 < number <= len(lines) else ""
 
     def best_line(self, path: str, about: str) -> int:
-        """The number of the line that fits a text best, by words that few other lines of the file have. Of equal lines
-        it is the first, if possible not an import; 1 if no line has a word of it."""
+        """The number of the line that fits a text best, by words that few other lines of the file have. Among equal
+        lines it is the first, preferably not an import; 1 if no line has a word of the text."""
         from clew.trail.search.text import STOP  # with the rest of the trail
 
         wanted = _stems(" ".join(word for word in _WORD.findall(about.lower()) if word not in STOP))

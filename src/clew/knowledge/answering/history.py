@@ -179,7 +179,7 @@ class HistoryHandler:
         self, question: ParsedQuestion, state: str, weights: Mapping[str, float], now: datetime
     ) -> list[ScoredNode]:
         """Notes of changelogs and commits that have the words of a question, best first, scored by the share of the
-        words that they have. Of equal ones notes come first, because they name the version."""
+        words that they have. At equal scores, notes come first, because they name the version."""
         wanted = {word: weight for word, weight in weights.items() if word.lower() not in _ASKING} or dict(weights)
         commits = [each.node for each in await self._commits.search(" ".join(wanted), limit=CANDIDATES)]
         scored = [ScoredNode(node=node, similarity=cover_of(node, wanted)) for node in commits]

@@ -19,7 +19,7 @@ from clew.secrecy import mask_in_place, may_hold_keys
 from clew.trail.model.readable import find_words
 
 MAX_TEXT = 500_000
-"""The largest file in bytes that is read. Of a larger file, only the name counts."""
+"""The largest file in bytes that is read. For a larger file, only the name is used."""
 MAX_FACTS = 2_000
 """Facts that are taken from one file."""
 MAX_LINES, MAX_WIDTH = 30, 400

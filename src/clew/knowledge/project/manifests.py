@@ -284,7 +284,8 @@ _COPIED = lazy_pattern(r"(?:^|/)(?:node_modules|vendor|vendored|third_party)/")
 
 
 class DeclaredPackage(msgspec.Struct, frozen=True, kw_only=True):
-    """A package as a manifest names it, at `source`, `path:line`. One that only other packages need is not direct."""
+    """A package as a manifest names it, at `source`, `path:line`. A package that only other packages need is not
+    direct."""
 
     ecosystem: Ecosystem
     name: str

@@ -109,7 +109,7 @@ def _kind(schema: Mapping[str, Any], *, is_whole: bool) -> str:
 
 
 def _resolve(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Resolve the references and the alternatives of a schema. Of alternatives, the first that is not null is taken."""
+    """Resolve the references and the alternatives of a schema. For alternatives, the first that is not null is used."""
     for _ in range(MAX_DEPTH):
         if not isinstance(schema, dict):
             return {}

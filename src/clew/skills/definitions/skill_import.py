@@ -75,7 +75,7 @@ def new_skill(folder: Path, name: str, description: str = "") -> Path:
 def find_imports(
     paths: Sequence[Path], folder: Path, *, force: bool = False, taken: Mapping[str, Path] = MappingProxyType({})
 ) -> list[SkillImport]:
-    """Return the skills in these folders, by path and name. One that cannot be copied to `folder` has the reason.
+    """Return the skills in these folders, by path and name. A skill that cannot be copied to `folder` has the reason.
 
     `taken` has the files of existing skills by name. Nothing is written. Links inside a skill are followed; links out
     of it are reported and not copied.

@@ -26,7 +26,7 @@ class _NameTable(msgspec.Struct, frozen=True):
 
 
 def find_tools(text: str, *, is_lenient: bool = False) -> frozenset[str]:
-    """Return the tools that a text names, in lower case. Of overlapping names the first and longest counts. A common
+    """Return the tools that a text names, in lower case. If names overlap, the first and longest is used. A common
     word counts only if it is written as a name; with `is_lenient` it always counts."""
     listed, text = _read(), text.replace("’", "'")
     found = list(_split(text, listed))

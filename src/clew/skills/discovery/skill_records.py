@@ -29,7 +29,7 @@ class SkillDocument(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def skill_document(skill: Skill, withheld: str = "") -> SkillDocument:
-    """Return the searchable text of a skill. Of a withheld skill it has only the name and the reason."""
+    """Return the searchable text of a skill. For a withheld skill, it has only the name and the reason."""
     type = BY_NAME_TYPE if skill.tier == ONLY_BY_NAME else SKILL_TYPE
     if withheld:
         about, content = f"({withheld})", f"This skill is {withheld}."

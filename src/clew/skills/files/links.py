@@ -127,7 +127,8 @@ def _normal(label: str) -> str:
 
 
 def _scan(block: str, targets: dict[str, str]) -> list[tuple[int, str, str]]:
-    """Return the position, text and target of each link in a block. Of nested links, only the inner one counts."""
+    """Return the position, text and target of each link in a block. If links are nested, only the inner one is a
+    link."""
     found: list[tuple[int, str, str]] = []
     openers: list[int] = []
     dead = 0  # the number of opening brackets that contain a link, and so are not links

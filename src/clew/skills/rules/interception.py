@@ -37,9 +37,9 @@ _BY = "rules"
 class RuleInterceptor:
     """The rules for one conversation: that of `by.session`, or that of a handle.
 
-    Each text comes once, again after a change, and again after `start`. Of a rule without the user's consent only the
-    name comes, once. Safe to use from several tasks and processes. Methods raise HandleRefused when the handle has
-    expired.
+    Each text comes once, again after a change, and again after `start`. For a rule without the user's consent, only the
+    name is returned, once. Safe to use from several tasks and processes. Methods raise HandleRefused when the handle
+    has expired.
     """
 
     def __init__(

@@ -59,7 +59,7 @@ def as_text(rule: AgentRule, via: Via, why: str, *, is_trusted: bool) -> RuleTex
 
 
 def fit(texts: Sequence[RuleText], budget: int) -> list[RuleText]:
-    """Fit texts into a budget, in the same order. Those of the innermost folders take precedence.
+    """Fit texts into a budget, in the same order. Rules of inner folders take precedence.
 
     A text that does not fit now is left out; one that is larger than the budget is cut. Both carry a note.
     """

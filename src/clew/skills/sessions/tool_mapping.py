@@ -15,9 +15,9 @@ from clew.tools.tool import Tool
 class ExposedTools(Mapping[str, Tool]):
     """The tools of an agent at one moment, built lazily.
 
-    A tool is found by its name and as `toolset.tool`. Of two exposed tools with one name, the one of the toolset loaded
-    last wins. Tools given for this call take precedence over registered ones. Tools registered under a name that is no
-    toolset of the manifest serve every toolset that lists them.
+    A tool is found by its name and as `toolset.tool`. If two exposed tools have the same name, the tool of the toolset
+    that was loaded last wins. Tools given for this call take precedence over registered ones. Tools registered under a
+    name that is no toolset of the manifest serve every toolset that lists them.
     """
 
     def __init__(

@@ -108,7 +108,7 @@ class SessionSnapshots:
         self._schema = schema
 
     async def write(self, snapshot: SessionSnapshot, *, by: Principal) -> None:
-        """Write a snapshot. Of two concurrent writes either may win."""
+        """Write a snapshot. Either of two concurrent writes may win."""
         session = snapshot.session
         id, context = _record_id(session.id, by), msgspec.to_builtins(snapshot)
         found = (await self._records.find_many([id], by=by)).get(id)

@@ -103,7 +103,7 @@ class SessionStore:
         return str(found.context.get("session") or "") or None
 
     async def focus(self, session: str, by: Principal) -> None:
-        """Set the session that the caller works in; an empty id means none. Of two concurrent calls either may win."""
+        """Set the session that the caller works in; an empty id means none. Either of two concurrent calls may win."""
         id, context = _focus_id(by), {"user": by.agent_id, "session": session}
         found = (await self._records.find_many([id], by=inside(by))).get(id)
         with suppress(Conflict, AlreadyExists):  # another focus came right after this one

@@ -171,8 +171,8 @@ def check_name(field: str, name: str) -> str:
 
 
 def make_git_folder(repository: Repository, place: Path, work_tree: Path | None) -> GitFolder:
-    """Make the git folder of a work tree, or complete it. Of the repository's settings it contains only harmless ones
-    of `core`."""
+    """Make the git folder of a work tree, or complete it. It contains only the harmless settings of `core` of the
+    repository."""
     (place / "refs").mkdir(parents=True, exist_ok=True)
     (place / "info").mkdir(exist_ok=True)
     (place / "objects" / "info").mkdir(parents=True, exist_ok=True)

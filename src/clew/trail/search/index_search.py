@@ -33,7 +33,7 @@ class RecordSource(Protocol):
         ...
 
     def read(self, rids: Sequence[int]) -> FoundRecords:
-        """Those of these records that the caller may read now."""
+        """The subset of these records that the caller may read now."""
         ...
 
     def count_keywords(self, rids: list[int], wanted: set[str]) -> Ints:

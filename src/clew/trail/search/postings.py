@@ -174,7 +174,7 @@ class TermPostings:
         self._checksums = self._of_files(_digest)
         for name, checksum in noted.items():
             if self._checksums.get(name, checksum) != checksum:
-                raise ValueError(f"{name} is not what was written")
+                raise ValueError(f"{name} has changed since it was written")
 
     def _of_files(self, look: Callable[[Path], T]) -> dict[str, T]:
         """Return the result of `look` for each file of the index. These files never change after they are written, but

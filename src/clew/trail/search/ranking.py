@@ -46,7 +46,7 @@ class SearchQuestion(msgspec.Struct):
 
 
 def parse_question(text: str, salt: int) -> SearchQuestion:
-    """The terms of a query of the owner with this salt. One of only stop words is taken literally."""
+    """The terms of a query of the owner with this salt. A query of only stop words is taken literally."""
     words = split_text(text[:MAX_QUERY_CHARS])
     kept = [part for part in words.parts if part not in STOP] or words.parts
     ids = [term_id(part, salt) for part in kept]

@@ -50,7 +50,7 @@ class IndexSource(Protocol):
         ...
 
     def rows_of(self, rids: Sequence[int]) -> Sequence[IndexRow]:
-        """Those of these records that exist."""
+        """The subset of these records that exist."""
         ...
 
     def changes(self, after: int, upto: int) -> dict[int, int]:

@@ -50,7 +50,7 @@ _DOC_NODES = 12
 
 
 def has_more_tokens(content: bytes, limit: int = MAX_TOKENS) -> bool:
-    """Whether a content has more words and signs than the limit. Those in strings and comments count too."""
+    """Whether a content has more words and signs than the limit. Tokens in strings and comments are counted too."""
     if len(content) <= limit:
         return False
     words = (b" " + content.translate(_SHAPES)).count(b" a")

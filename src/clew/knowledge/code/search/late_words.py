@@ -28,8 +28,8 @@ def leave_words(store: CodeStore) -> None:
 
 
 def make_words(store: CodeStore, root: str, is_stopped: Callable[[], bool]) -> None:
-    """Make the words of all contents without them, of files that still have their content. Others wait for the next
-    pass, which reads changed files again."""
+    """Make the words of all contents without them, of files that still have their content. Contents of changed files
+    wait for the next pass, which reads these files again."""
     with store.reading() as sql:
         waiting = rows.find_wordless(sql)
     for at in range(0, len(waiting), _BATCH):

@@ -163,7 +163,7 @@ class PassagePlace(NamedTuple):
 
 
 def build_segment(contents: Sequence[PackedFile], dimension: int = 0) -> IndexSegment:
-    """The arrays of these files. A passage without a vector of that dimension gets zeros."""
+    """The arrays of these files, with vectors of this dimension. A passage without such a vector gets zeros."""
     lengths = [np.frombuffer(each.packed.lengths, "<u4") for each in contents]
     sizes = np.array([len(length) for length in lengths], np.int64)
     first = np.cumsum(sizes) - sizes
@@ -393,7 +393,8 @@ def _bases(sizes: Sequence[int]) -> Ints:
 
 
 def compact(vectors: Floats) -> CompactVectors:
-    """The vectors, a row each, with the numbers of each rounded to 1/127 of its largest."""
+    """Quantize vectors (one per row) to 8 bits: the numbers of a vector become multiples of 1/127 of its largest
+    number."""
     scales = (np.abs(vectors).max(axis=1, initial=0.0) / 127).astype(np.float32)
     steps = np.where(scales > 0, scales, 1).astype(np.float32)
     return CompactVectors(np.rint(vectors / steps[:, None]).astype(np.int8), scales)

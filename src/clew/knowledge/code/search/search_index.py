@@ -139,8 +139,8 @@ class SearchIndex:
         limit: int = 60,
         cover: float = 0.0,
     ) -> list[PassageHit]:
-        """The passages that have the words of a question or are close to them in meaning, best first. Those with less
-        than `cover` are left out afterwards."""
+        """The passages that have the words of a question or are close to them in meaning, best first. Passages with
+        less than `cover` are then left out."""
         view = self._fresh_view()
         if not view.files or not words:
             return []
@@ -190,8 +190,8 @@ class SearchIndex:
         return _rarity_of(self._fresh_view(), words)
 
     def has_name(self, name: str) -> bool:
-        """Whether a name occurs. Of a qualified name, the last part counts. If it consists of several words, it must
-        occur as a whole, in any spelling. Otherwise, any word of the name suffices."""
+        """Whether a name occurs. For a qualified name, only the last part is used. If it consists of several words, it
+        must occur as a whole, in any spelling. Otherwise, any word of the name suffices."""
         last = terms_of(_QUALIFIER.split(name)[-1])
         terms = last[-1:] if len(last) > 1 else terms_of(name)
         return not terms or bool(self._fresh_view().number_of(np.array(terms, np.uint32)).any())

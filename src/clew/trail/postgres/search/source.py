@@ -148,7 +148,7 @@ class CallerSource:
         return [rid for (rid,) in self._reading.rows("SELECT rid FROM breadcrumbs WHERE id = ANY (%s)", (known,))]
 
     def read(self, rids: Sequence[int]) -> FoundRecords:
-        """Only records without any reads left are spent. Others may be hidden from this caller alone."""
+        """Only records without any reads left are spent. Other missing records may be hidden only from this caller."""
         found, spent = {}, []
         for row in self._reading.rows(FETCH, {"rids": list(rids), **seen_by(self._by)}):
             if row[MAX_READS] is not None and row[READ_COUNT] >= row[MAX_READS]:

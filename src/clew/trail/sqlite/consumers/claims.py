@@ -153,8 +153,8 @@ class Claiming:
         return load_or_bare(writing.connection, self._audiences, row) if self.sees(writing, stored, row) else None
 
     def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
-        """Whether a consumer may want an event of the news, as far as that shows without reading its content. That of
-        a record which was written in this transaction need not be read."""
+        """Whether a consumer may want an event of the news, as far as that shows without reading its content. The
+        content of a record that was written in this transaction need not be read."""
         selector = stored.consumer.selector
         if (schemas := selector.schemas) and news.schemas.isdisjoint(schemas):
             return False
