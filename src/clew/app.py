@@ -105,7 +105,7 @@ class App:
                 from clew.catalog.workspace.workspace import open_workspace
 
                 self.refusal = await asyncio.to_thread(find_refusal, self.config)
-                knows = self._tell_known if self.has_knowledge() else None
+                knows = self._answer if self.has_knowledge() else None
                 self._workspace = await open_workspace(
                     self.trail,
                     self.clock,
@@ -113,7 +113,7 @@ class App:
                     self.me,
                     refusal=self.refusal,
                     knows=knows,
-                    goes_first=self._let_code_go_first,
+                    goes_first=self._wait_until_code_is_read,
                     model_for=self._model_for_server,
                 )
                 if knows is not None:
@@ -136,7 +136,7 @@ class App:
             if workspace.catalog.registry.find_domain(domain.name) is None:
                 await workspace.catalog.add(domain)
 
-    async def _tell_known(self, question: str, by: Principal, previous: str) -> Known:
+    async def _answer(self, question: str, by: Principal, previous: str) -> Known:
         return await self.knowledge().answer(question, by, previous)
 
     async def _open_knowledge(self) -> Knowledge:
@@ -326,7 +326,7 @@ class App:
             if report.outcome == "failed":
                 log.warning("%s was not refreshed: %s", report.source_id, report.error)
 
-    async def _let_code_go_first(self) -> None:
+    async def _wait_until_code_is_read(self) -> None:
         if self._reads_code:
             await self._wait_for_code()
 

@@ -204,7 +204,7 @@ class Trust:
         """Replace the file atomically. The caller must hold the lock."""
         content = msgspec.json.format(msgspec.json.encode(_TrustFile(version=FORMAT, grants=tuple(grants))), indent=2)
         draft = self._beside(".new")
-        with _told_as_read_only(self.path):
+        with _as_read_only(self.path):
             draft.unlink(missing_ok=True)  # of a process that was ended in the middle
             file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(file, "wb") as out:
@@ -216,7 +216,7 @@ class Trust:
     @contextlib.contextmanager
     def _locked(self, suffix: str = ".lock") -> Iterator[None]:
         """Hold a lock that excludes all other processes. It is released when the process ends."""
-        with _told_as_read_only(self.path):
+        with _as_read_only(self.path):
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             lock = os.open(self._beside(suffix), os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -299,7 +299,7 @@ def _key(one: Wish | Grant) -> _Key:
 
 
 @contextlib.contextmanager
-def _told_as_read_only(path: Path) -> Iterator[None]:
+def _as_read_only(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -67,10 +67,10 @@ class WorkerProcess:
         waits = [self.app.drain_webhooks(seconds)]
         if self._runtime is not None:
             waits.append(self._runtime.drain(seconds))
-        done, _ = await asyncio.gather(asyncio.gather(*waits), self._tell_draining(seconds))
+        done, _ = await asyncio.gather(asyncio.gather(*waits), self._record_draining(seconds))
         return all(done)
 
-    async def _tell_draining(self, seconds: float) -> None:
+    async def _record_draining(self, seconds: float) -> None:
         """Record on the trail that this process is draining. The record is informational only."""
         with contextlib.suppress(ClewError, TimeoutError):
             async with asyncio.timeout(seconds):

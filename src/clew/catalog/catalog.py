@@ -205,13 +205,13 @@ class Catalog:
         by.require("read")
         check_question(question)
         is_current = not refresh or await self._keep_up()
-        known = await self._tell_known(question, by)
+        known = await self._find_known(question, by)
         lines = [*known_lines(known.notes, known.text), *map(cited_line, known.items)]
         rest = msgspec.structs.replace(question, budget=question.budget - sum(map(estimate_tokens, lines)))
         hints = [] if is_current else [STILL_READING]
         refusal = f"{self._providers.refusal}." if self._providers.refusal and self._may_look(by) else ""
-        pending = self._tell_pending(question, by) if tells_pending else ""
-        hints += filter(None, [await self._tell_loaded(question, by), pending, refusal])
+        pending = self._pending_hint(question, by) if tells_pending else ""
+        hints += filter(None, [await self._loaded_hint(question, by), pending, refusal])
         asking = self._for(by).asking
         answer = await asking.ask(rest, by=by, reader=self._reader(by), known=known, hints=hints)
         self._asked[by.owner_id, answer.handle] = question.query
@@ -316,14 +316,14 @@ class Catalog:
     def _skill_routes(self, exposure: Exposure) -> SkillRoutes:
         return self.skills.brought(exposure) if self.skills is not None else SkillRoutes()
 
-    async def _tell_loaded(self, question: Question, by: Principal) -> str:
+    async def _loaded_hint(self, question: Question, by: Principal) -> str:
         """A hint about the skills that the caller has loaded."""
         is_known = question.handle is not None or by.session is not None
         if self.skills is None or not is_known or not self._may_look(by):
             return ""
         return self.skills.tell(await self.exposures.open(question.handle, by=by))
 
-    async def _tell_known(self, question: Question, by: Principal) -> Known:
+    async def _find_known(self, question: Question, by: Principal) -> Known:
         """The knowledge that answers the question, within a quarter of the budget."""
         knows = self._providers.knows
         if knows is None or question.domain is not None or not self._may_look(by):
@@ -331,7 +331,7 @@ class Catalog:
         previous = self._asked.get((by.owner_id, question.handle or ""), "")
         return fitted(await knows(question.query, by, previous), question.budget // 4)
 
-    def _tell_pending(self, question: Question, by: Principal) -> str:
+    def _pending_hint(self, question: Question, by: Principal) -> str:
         """A hint with the number of things that wait for consent; empty after the first answer of a handle. Only the
         user learns how to agree to them."""
         number = self._providers.count_pending() if question.handle is None and self._may_look(by) else 0

@@ -62,13 +62,13 @@ async def read_for_answer(app: App, workspace: Workspace, documents: ReadDocumen
         return
     with resumable(), progress("Reading the files of this folder") as shown:
         reports = await app.knowledge().gather_briefly(documents or workspace.look_again, shown.advance)
-    _tell_failed(reports or ())
+    _print_failed(reports or ())
 
 
 async def look_again(workspace: Workspace) -> None:
     """Read changed local files for the catalog, and show the progress on a terminal."""
     with resumable(), progress("Reading the files of this folder") as shown:
-        _tell_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
+        _print_failed(await workspace.look_again(lambda done, total, _: shown.advance(done, total, "documents")))
 
 
 async def read_all(app: App) -> GatherReport:
@@ -80,11 +80,11 @@ async def read_all(app: App) -> GatherReport:
             reports = await workspace.look_again(lambda done, total, _: documents.advance(done, total, "documents"))
     for problem in workspace.tell_problems():
         note(problem)
-    _tell_failed(reports)
+    _print_failed(reports)
     return gathered.result()
 
 
-def _tell_failed(reports: Sequence[Report]) -> None:
+def _print_failed(reports: Sequence[Report]) -> None:
     for report in reports:
         if report.outcome == "failed":
             note(f"{report.source_id} was not refreshed: {report.error}")

@@ -118,10 +118,10 @@ class _Sender(ABC):
         try:
             answer = client.post(self._url, content=gzip.compress(body) if packed else body, headers=packed)
         except (httpx2.HTTPError, httpx2.InvalidURL, OSError) as error:
-            self._tell(f"does not answer ({str(error) or type(error).__name__}); {self._waiting()}")
+            self._log_outage(f"does not answer ({str(error) or type(error).__name__}); {self._waiting()}")
             return None
         if answer.status_code in _LATER:
-            self._tell(f"does not answer (it answers {answer.status_code}); {self._waiting()}")
+            self._log_outage(f"does not answer (it answers {answer.status_code}); {self._waiting()}")
             return None
         self._pause = FIRST_PAUSE
         if answer.is_success:
@@ -129,10 +129,10 @@ class _Sender(ABC):
                 _log.warning("the telemetry collector at %s answers again", mask_secrets(self._url))
             self._is_down = False
             return "exported"
-        self._tell(f"refuses the data with status {answer.status_code}")
+        self._log_outage(f"refuses the data with status {answer.status_code}")
         return "refused"
 
-    def _tell(self, what: str) -> None:
+    def _log_outage(self, what: str) -> None:
         """Log an outage, once."""
         if not self._is_down:
             _log.warning("the telemetry collector at %s %s", mask_secrets(self._url), mask_secrets(what))

@@ -59,7 +59,7 @@ class Ownership:
     async def require(self) -> None:
         """Raises ConfigError unless agents and tools may run on this trail."""
         if await self.holds():
-            self._tell_problem()
+            self._log_problem()
             return
         error = ConfigError(f"{_place(self._config)} is a trail that you did not make: nothing runs on it")
         error.hint = "`clew trust` shows what it brings"
@@ -77,7 +77,7 @@ class Ownership:
                 self._is_refusal_told = True
             await asyncio.sleep(every)
 
-    def _tell_problem(self) -> None:
+    def _log_problem(self) -> None:
         if self.problem:
             _log.warning("you made this trail, but it will need your consent the next time: %s", self.problem)
             self.problem = ""

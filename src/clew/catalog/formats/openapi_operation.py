@@ -81,9 +81,9 @@ def show_operation(document: Mapping[str, Any], operation: ApiOperation) -> str:
         name,
         operation.summary,
         operation.description,
-        _listed("Parameters", _tell_parameters(document, operation)),
-        _listed("Request body", _tell_body(document, fields)),
-        _listed("Responses", _tell_responses(document, as_mapping(fields.get("responses")))),
+        _listed("Parameters", _describe_parameters(document, operation)),
+        _listed("Request body", _describe_body(document, fields)),
+        _listed("Responses", _describe_responses(document, as_mapping(fields.get("responses")))),
     )
     return cut(text, MAX_SHOWN)
 
@@ -94,7 +94,7 @@ def _listed(word: str, lines: Iterator[str]) -> str:
     return "\n".join([f"{word}:", *told[:MAX_LISTED], *more]) if told else ""
 
 
-def _tell_parameters(document: Mapping[str, Any], operation: ApiOperation) -> Iterator[str]:
+def _describe_parameters(document: Mapping[str, Any], operation: ApiOperation) -> Iterator[str]:
     """The parameters in words. A parameter of the operation overrides one of its path with the same name and
     location."""
     told: dict[tuple[str, str], str] = {}
@@ -102,18 +102,18 @@ def _tell_parameters(document: Mapping[str, Any], operation: ApiOperation) -> It
         parameter = as_mapping(resolve(document, written))
         name, place = as_text(parameter.get("name")), as_text(parameter.get("in"))
         if place != "body":
-            told.setdefault((name, place), _tell_parameter(parameter, written, name, place))
+            told.setdefault((name, place), _describe_parameter(parameter, written, name, place))
     yield from told.values()
 
 
-def _tell_parameter(parameter: Mapping[str, Any], written: Any, name: str, place: str) -> str:
+def _describe_parameter(parameter: Mapping[str, Any], written: Any, name: str, place: str) -> str:
     kind = name_type(parameter.get("schema") or parameter)
     need = "required" if parameter.get("required") is True else ""
     traits = ", ".join(filter(None, (place, kind, need)))
     return _line(name or _reference_name(written) or "unnamed", traits, parameter.get("description"))
 
 
-def _tell_body(document: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[str]:
+def _describe_body(document: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterator[str]:
     """The properties of the request body. A schema that several media types share is listed once."""
     body = as_mapping(resolve(document, fields.get("requestBody")))
     parameters = (as_mapping(resolve(document, each)) for each in as_list(fields.get("parameters")))
@@ -124,10 +124,10 @@ def _tell_body(document: Mapping[str, Any], fields: Mapping[str, Any]) -> Iterat
         yield _line(media or "body", name_type(schema), body.get("description"))
         if schema not in told:
             told.append(schema)
-            yield from _tell_properties(document, schema)
+            yield from _describe_properties(document, schema)
 
 
-def _tell_properties(document: Mapping[str, Any], schema: Any) -> Iterator[str]:
+def _describe_properties(document: Mapping[str, Any], schema: Any) -> Iterator[str]:
     """The properties of an object schema, including those of its `allOf` schemas."""
     for part in (schema, *as_list(as_mapping(resolve(document, schema)).get("allOf"))):
         found = as_mapping(resolve(document, part))
@@ -138,7 +138,7 @@ def _tell_properties(document: Mapping[str, Any], schema: Any) -> Iterator[str]:
             yield f"  {_line(str(name), traits, field.get('description'))}"
 
 
-def _tell_responses(document: Mapping[str, Any], responses: Mapping[str, Any]) -> Iterator[str]:
+def _describe_responses(document: Mapping[str, Any], responses: Mapping[str, Any]) -> Iterator[str]:
     for status, written in responses.items():
         response = as_mapping(resolve(document, written))
         content = [as_mapping(each).get("schema") for each in as_mapping(response.get("content")).values()]

@@ -73,7 +73,9 @@ def lay_out(
     kept, missing = _drop_last(shown, budget - OVERHEAD, budget // 10)
     left = budget - OVERHEAD - sum(size for _, size in shown)
     sections = kept if missing else _name_more(kept, ordered, found, left)
-    return sections, _tell(sections, missing, len(_first(missing, budget // 10)), wanted, is_relevant=is_relevant)
+    return sections, _describe_cut(
+        sections, missing, len(_first(missing, budget // 10)), wanted, is_relevant=is_relevant
+    )
 
 
 # -- one line a domain ------------------------------------------------------------------------------------
@@ -257,7 +259,7 @@ def _drop_last(shown: Sequence[tuple[Section, int]], room: int, for_names: int) 
     return sections[:kept], [each.domain for each in sections[kept:]]
 
 
-def _tell(
+def _describe_cut(
     kept: Sequence[Section], missing: Sequence[str], named: int, wanted: Mapping[str, DomainHits], *, is_relevant: bool
 ) -> str:
     """A sentence about the cut: entry points and resources of the domains in full, and further domains."""

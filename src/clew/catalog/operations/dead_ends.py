@@ -77,7 +77,7 @@ def _named_routes(call: Callable[..., Any], registry: DomainRegistry) -> Iterato
         known = {text for value in _values(function) for text in _texts(value)}
         for text in known | set(_constants(function.__code__)):
             route = _missing(text, registry)
-            if route is not None and (text in known or _stands_alone(text, function)):
+            if route is not None and (text in known or _is_whole_literal(text, function)):
                 yield route
 
 
@@ -157,7 +157,7 @@ def _routes_of(registry: DomainRegistry, route: CatalogRoute) -> list[str]:
     return [str(each.route) for each in routes if each.route.domain == route.domain]
 
 
-def _stands_alone(text: str, function: FunctionType) -> bool:
+def _is_whole_literal(text: str, function: FunctionType) -> bool:
     """Whether the source contains the text as a complete string literal, not only as a prefix of a longer one. False if
     there is no source."""
     try:

@@ -81,7 +81,7 @@ class WhyOperation:
         if lacking:
             reasons.append(f"It needs the scopes {', '.join(lacking)}, which you do not hold.")
         elif exposed is not None:
-            reasons.append(_told(exposed))
+            reasons.append(_exposure_sentence(exposed))
         elif brought:
             reasons.append(f"It came with {', '.join(brought)}, and is there until that is unloaded.")
         elif waiting and not tool.searchable:
@@ -126,7 +126,7 @@ class WhyOperation:
             )
         reasons = ["It is on the trail: `ask` shows it when a question is close to it."]
         if exposed is not None:
-            reasons.insert(0, _told(exposed))
+            reasons.insert(0, _exposure_sentence(exposed))
         return RouteExplanation(
             route=str(route),
             is_visible=True,
@@ -139,5 +139,5 @@ class WhyOperation:
         )
 
 
-def _told(exposed: Exposed) -> str:
+def _exposure_sentence(exposed: Exposed) -> str:
     return f"It was shown at {exposed.since:%Y-%m-%d %H:%M} UTC by {exposed.via}: {exposed.why}."

@@ -168,14 +168,14 @@ class ServerRegistry:
             raise InvalidInput(kind, synced.left_out[0])
         entry = self.find(server, kind, str(given.get("uriTemplate") or given.get("uri") or given.get("name")))
         assert entry is not None
-        await self._tell(server)
+        await self._notify(server)
         return entry
 
     async def approve(self, server: str, tool: str) -> ServerEntry:
         """Take a tool as its server describes it now. Raises NotFound."""
         async with self._locks.setdefault(server, asyncio.Lock()):
             approved = await self._store.approve(self.tools.entry(server, tool), self.config(server).scopes)
-        await self._tell(server)
+        await self._notify(server)
         return approved
 
     async def refresh(self, server: str) -> Synced:
@@ -205,7 +205,7 @@ class ServerRegistry:
                     total = total.with_more(synced).with_more(Synced(left_out=found[1]))
             is_new = await self._store.save_about(server, about, scopes)
         if is_new or total.added or total.changed or total.removed:
-            await self._tell(server)
+            await self._notify(server)
         return total
 
     async def close(self) -> None:
@@ -297,7 +297,7 @@ class ServerRegistry:
         finally:
             self._following.pop(server, None)
 
-    async def _tell(self, server: str) -> None:
+    async def _notify(self, server: str) -> None:
         if self.on_update is not None:
             await self.on_update(server)
 
@@ -332,7 +332,7 @@ class Servers:
             await log_out(server, self._registry.vault)
         await self._registry._store.remove(server)
         await self._registry.failures.clear(server)
-        await self._registry._tell(server)
+        await self._registry._notify(server)
 
     def list(self) -> Sequence[McpServerConfig]:
         return list(self._registry._configs.values())

@@ -58,7 +58,7 @@ def _load(name: str, offered: Mapping[str, EntryPoint], project: Path | None) ->
             return _domains_in(name, offered[name].load)
         return _domains_in(name, lambda: getattr(import_module(module), attribute))
     except ConfigError as error:
-        error.hint = error.hint or _way_out(error.__cause__, module, project)
+        error.hint = error.hint or _next_step(error.__cause__, module, project)
         raise
 
 
@@ -76,7 +76,7 @@ def _domains_in(name: str, load: Callable[[], Any]) -> Sequence[Domain]:
     return several
 
 
-def _way_out(cause: BaseException | None, module: str, project: Path | None) -> str:
+def _next_step(cause: BaseException | None, module: str, project: Path | None) -> str:
     """The next step for the user when a domain cannot be loaded."""
     first = module.partition(".")[0]
     if not isinstance(cause, ModuleNotFoundError) or not cause.name:

@@ -186,11 +186,11 @@ class Workspace:
             sources = waiting.admit_sources(waiting.sources)
             self.problems = {name: text for name, text in self.problems.items() if name not in before}
             for name in names:
-                await self._take_up(name, partial(waiting.load, [name]))
+                await self._add_allowed(name, partial(waiting.load, [name]))
             for each in servers:
-                await self._take_up(each.id, partial(self._foreign, each))
+                await self._add_allowed(each.id, partial(self._foreign, each))
             for name, source in sources.items():
-                await self._take_up_source(name, source)
+                await self._add_allowed_source(name, source)
             self.problems |= self.waiting.problems()
 
     async def offer_skills(self) -> None:
@@ -239,7 +239,7 @@ class Workspace:
             if told not in before:
                 _log.warning("%s", told)
 
-    async def _take_up(self, name: str, load: Callable[[], list[Domain]]) -> None:
+    async def _add_allowed(self, name: str, load: Callable[[], list[Domain]]) -> None:
         try:
             for domain in load():
                 await self.add(domain)
@@ -253,7 +253,7 @@ class Workspace:
         await _add(self.catalog, kept)
         self.problems |= {f"{domain.name} {at}": text for at, text in enumerate(duplicates)}
 
-    async def _take_up_source(self, name: str, source: SourceConfig) -> None:
+    async def _add_allowed_source(self, name: str, source: SourceConfig) -> None:
         """Add one source. If its domain already has sources, the source is added to that domain."""
         is_there = self._tables.made(self.catalog.registry.find_domain(source.domain))
         add = self.catalog.replace if is_there else self.add

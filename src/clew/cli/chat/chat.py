@@ -123,16 +123,16 @@ async def _talk(
     session = await _choose_session(app, manager, options.session)
     display: Display = JsonLines() if options.json else Screen(streams=is_terminal())
     async with _working(app, conversations, manager, models, options) as agent:
-        with interrupts() as caught, open_lines(await _said(agent, session)) as lines:
+        with interrupts() as caught, open_lines(await _earlier_messages(agent, session)) as lines:
             asker = _asker(lines, options.allow, is_asked=can_ask() and not options.json)
             talk = Chat(agent, display, asker, caught, session=session)
             try:
-                await _take_up(talk, agent, options, is_long=not message)
+                await _show_last_turns(talk, agent, options, is_long=not message)
                 return await (_once(talk, message) if message else _converse(talk, lines, caught, manager, app))
             except UserLeft:
                 return INTERRUPTED
             finally:
-                _tell_session(talk, message)
+                _print_session(talk, message)
 
 
 async def _find_agent(app: App, conversations: Conversations, name: str) -> AgentDefinition:
@@ -190,7 +190,7 @@ def _asker(lines: Lines, allowed: tuple[str, ...], *, is_asked: bool) -> Asker:
     return ask_person(lines, allowed) if is_asked else answer_from(allowed)
 
 
-async def _said(agent: Agent, session: str | None) -> list[str]:
+async def _earlier_messages(agent: Agent, session: str | None) -> list[str]:
     """The earlier messages of the person in a session."""
     if session is None:
         return []
@@ -198,7 +198,7 @@ async def _said(agent: Agent, session: str | None) -> list[str]:
     return [turn.text for turn in turns if turn.role == "user"]
 
 
-async def _take_up(talk: Chat, agent: Agent, options: ChatOptions, *, is_long: bool) -> None:
+async def _show_last_turns(talk: Chat, agent: Agent, options: ChatOptions, *, is_long: bool) -> None:
     """Show the last turns of a session, and wait for pending answers."""
     if is_long and can_ask() and not options.json:
         note(f"Talking to {options.agent}. {GREETING}", dim=True)
@@ -270,7 +270,7 @@ def _code(last: Step | None) -> int:
     return {"done": 0, "cancelled": INTERRUPTED}.get(last.status, 1)
 
 
-def _tell_session(talk: Chat, message: str) -> None:
+def _print_session(talk: Chat, message: str) -> None:
     if talk.session is not None and can_ask() and not message:
         note(f"Continue with: clew chat --session {talk.session[-8:]}", dim=True)
 

@@ -86,7 +86,7 @@ def check(*, json: Json = False, here: Here = HERE) -> int:
     if json:
         print_json({"problems": problems})
     else:
-        _tell(problems)
+        _print_problems(problems)
     if not problems and not json:
         files = [name for name in (PYTHON, TOML) if (found.config.folder / name).exists()]
         place = found.config.folder.absolute()
@@ -118,7 +118,7 @@ def edit(*, json: Json = False, here: Here = HERE) -> int:
         if json:
             print_json({"problems": problems})
         else:
-            _tell(problems)
+            _print_problems(problems)
         if not problems:
             note("The settings are fine.")
             return 0
@@ -265,7 +265,7 @@ def _check_names(names: Sequence[str], known: Sequence[str]) -> None:
             )
 
 
-def _tell(problems: Sequence[ConfigProblem]) -> None:
+def _print_problems(problems: Sequence[ConfigProblem]) -> None:
     for each in problems:
         say(f"{each.message}. {each.hint}" if each.hint else each.message)
     if problems:

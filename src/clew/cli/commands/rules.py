@@ -45,7 +45,7 @@ async def for_(
     with progress("Reading the rules"):
         always, on_way = await asyncio.to_thread(lambda: (files.of_root(), files.on_way(path)))
     if files.place_of(path) is None:
-        _tell_outside(path, files, as_json=json)
+        _print_outside(path, files, as_json=json)
         return
     whole = on_way if files.place_of(path) else always  # the rules of a path include the rules of the root
     rules = [*always.rules, *on_way.rules]
@@ -60,7 +60,7 @@ async def for_(
         for number, (each, why) in enumerate(zip(rules, reasons, strict=True), 1)
     ]
     print_rows(("#", "rules", "tokens", "why", "state"), rows, main=3, spare=(1,))
-    _tell(whole)
+    _print_skipped(whole)
     if not rules:
         note("No rules apply there. An AGENTS.md applies to everything below its folder.")
 
@@ -83,7 +83,7 @@ async def ls(*, json: Json = False, here: Here = HERE) -> None:
         return
     rows = [(each.path, each.folder or ".", str(each.tokens), _state(each, files)) for each in found.rules]
     print_rows(("rules", "holds below", "tokens", "state"), rows, main=0, spare=(1,))
-    _tell(found)
+    _print_skipped(found)
     if not found.rules:
         note("No rules here. Add an AGENTS.md to tell agents how to work in this folder.")
 
@@ -126,7 +126,7 @@ async def search(
         note(f"No match among {count(references, 'document')} that the rules link to.")
 
 
-def _tell_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:
+def _print_outside(path: str, files: RuleFiles, *, as_json: bool) -> None:
     if as_json:
         print_json({"root": files.root.path, "path": path, "rules": [], "repeats": [], "problems": []})
     else:
@@ -177,14 +177,14 @@ def _as_json(rule: AgentRule, files: RuleFiles) -> dict[str, Any]:
     }
 
 
-def _tell(found: FoundRules) -> None:
+def _print_skipped(found: FoundRules) -> None:
     """Print duplicates and left-out files."""
     for each in found.repeats[:SHOWN_PROBLEMS]:
         note(f"{each.path} is {each.target}, which counts once.", dim=True)
-    _tell_problems(found.problems)
+    _print_problems(found.problems)
 
 
-def _tell_problems(problems: Sequence[Problem]) -> None:
+def _print_problems(problems: Sequence[Problem]) -> None:
     for each in problems[:SHOWN_PROBLEMS]:
         place = f"{each.path}:{each.line}" if each.line else each.path
         note(f"{place}: {each.message}")

@@ -53,9 +53,9 @@ async def build(
     if json:
         print_json({"manifest": manifest, "problems": built.problems})
     else:
-        _tell(built.problems, part.source.root, is_seen=sys.stderr.isatty())
+        _print_problems(built.problems, part.source.root, is_seen=sys.stderr.isatty())
     if not part.has_definitions(built):
-        return _tell_nothing(place, part)
+        return _print_nothing_found(place, part)
     if errors:
         note(f"Nothing was built: {count(errors, 'error')}.")
         return 1
@@ -97,7 +97,7 @@ async def lint(
     if json:
         print_json({"problems": problems, "mended": mended})
     if is_empty:
-        return _tell_nothing(place, part)
+        return _print_nothing_found(place, part)
     if json:
         return 1 if errors else 0
     for each in mended:
@@ -182,13 +182,13 @@ def import_(
     if json:
         print_json({"found": found, "written": not dry_run})
     else:
-        _tell_import(found, target)
+        _print_import(found, target)
         if taken and dry_run:
             note("Nothing was written.")
     return 1 if len(taken) < len(found) or not found else 0
 
 
-def _tell_import(found: Sequence[SkillImport], target: Path) -> None:
+def _print_import(found: Sequence[SkillImport], target: Path) -> None:
     for each in found:
         if each.problem:
             note(f"! {each.name}: {each.problem}")
@@ -261,7 +261,7 @@ def _mend(part: DefinitionPart, built: BuildResult) -> list[Problem]:
     return mended
 
 
-def _tell_nothing(place: Path | None, part: DefinitionPart) -> int:
+def _print_nothing_found(place: Path | None, part: DefinitionPart) -> int:
     where = str(place) if place is not None else str(part.source.root)
     note(f"{where} has no definitions of agents, skills, toolsets or tools. Begin with `clew skills new NAME`.")
     return 1
@@ -278,7 +278,7 @@ def _show(problems: Sequence[Problem], root: Path) -> None:
         say()
 
 
-def _tell(problems: Sequence[Problem], root: Path, *, is_seen: bool) -> None:
+def _print_problems(problems: Sequence[Problem], root: Path, *, is_seen: bool) -> None:
     """Print the errors to standard error; on a terminal, print the warnings too."""
     from clew.skills.checks.linting import render_problem
 

@@ -153,7 +153,7 @@ async def load(
             if "withheldSkill" in error.context:
                 error.hint = "Look at it and agree: clew trust"
             raise
-    _tell(name, done, "loaded" if done.is_changed else "was loaded already", as_json=json)
+    _print_outcome(name, done, "loaded" if done.is_changed else "was loaded already", as_json=json)
 
 
 async def unload(
@@ -174,10 +174,10 @@ async def unload(
     """
     async with _session(here, session, handle, agent) as found:
         done = await found.unload_skill(name, by="clew skills unload")
-    _tell(name, done, "unloaded" if done.is_changed else "was not loaded by itself", as_json=json)
+    _print_outcome(name, done, "unloaded" if done.is_changed else "was not loaded by itself", as_json=json)
 
 
-def _tell(name: str, done: LoadOutcome, outcome: str, *, as_json: bool) -> None:
+def _print_outcome(name: str, done: LoadOutcome, outcome: str, *, as_json: bool) -> None:
     if as_json:
         print_json(done)
         return

@@ -173,7 +173,7 @@ async def _serve_door(
     app, config = worker.app, worker.app.config
     metrics, server = telemetry.metrics, config.server
     keys = open_keys(config.folder, app.clock, timedelta(minutes=server.token_minutes))
-    told = await _teller(app, wanted, as_json=as_json)
+    told = await _ready_reporter(app, wanted, as_json=as_json)
     mcp = LazyMcpApp(app.workspace, keys, config)
     async with worker.working(metrics.record_delivery) as refresh:
         door = build_app(
@@ -204,7 +204,7 @@ async def _work_only(
     app, config = worker.app, worker.app.config
     async with worker.working():
         if not wanted.listens:
-            _tell_working(app, wanted, "", as_json=as_json)
+            _report_ready(app, wanted, "", as_json=as_json)
             await shutdown.stop.wait()
             return
         from clew.adapters.rest import build_app, open_keys, run_server  # takes a third of a second to import
@@ -224,7 +224,7 @@ async def _work_only(
         )
 
         def tell(host: str, port: int) -> None:
-            _tell_working(app, wanted, _url_of(host, port), as_json=as_json)
+            _report_ready(app, wanted, _url_of(host, port), as_json=as_json)
 
         await run_server(door, server.host, server.port, ready=tell, stop=shutdown.stop, force=shutdown.force)
 
@@ -241,7 +241,7 @@ def _team_of(app: App) -> Callable[[], Awaitable[Team]]:
     return get
 
 
-async def _teller(app: App, wanted: WorkerOptions, *, as_json: bool) -> Callable[[str, int], None]:
+async def _ready_reporter(app: App, wanted: WorkerOptions, *, as_json: bool) -> Callable[[str, int], None]:
     """A function that reports, to people or to programs, that the server answers."""
     stats = await app.trail.upkeep.stats(by=app.me)
     place = _place_of(app)
@@ -268,7 +268,7 @@ async def _teller(app: App, wanted: WorkerOptions, *, as_json: bool) -> Callable
     return tell
 
 
-def _tell_working(app: App, wanted: WorkerOptions, url: str, *, as_json: bool) -> None:
+def _report_ready(app: App, wanted: WorkerOptions, url: str, *, as_json: bool) -> None:
     """Report, to people or to programs, that this process is ready."""
     if wanted.attached:
         return

@@ -75,7 +75,7 @@ async def import_(
         found = [_described(one) for one in report.found]
         print_json({"found": found, "skipped": report.skipped, "written": not dry_run, "problems": problems})
     else:
-        _tell_import(report, problems)
+        _print_import(report, problems)
         if report.found and dry_run:
             note(f"Nothing was written. Without --dry-run these go to {config.folder / 'mcp.json'}")
     # an unreadable file in a usual place is not an error; an unreadable file that the user named is one
@@ -124,7 +124,7 @@ async def add(
         print_json({"id": name, "transport": server.transport, "target": server.target, "problem": problems.get(name)})
     else:
         say(f"+ {name}  {server.transport}  {server.target}", GREEN)
-        _tell_added(server, problems)
+        _print_added(server, problems)
     return 1 if name in problems else 0
 
 
@@ -210,7 +210,7 @@ async def _look(workspace: Workspace, id: str) -> tuple[str, str]:
     return id, ""
 
 
-def _tell_added(server: McpServerConfig, problems: Mapping[str, str]) -> None:
+def _print_added(server: McpServerConfig, problems: Mapping[str, str]) -> None:
     from clew.catalog.servers.secret_references import is_secret
 
     plain = [key for key, value in (server.env | server.extra_headers).items() if is_secret(key, str(value))]
@@ -220,10 +220,10 @@ def _tell_added(server: McpServerConfig, problems: Mapping[str, str]) -> None:
         )
     if server.auth.type == "oauth":
         note(f"Log in to it: clew mcp login {server.id}")
-    _tell_problems(problems)
+    _print_problems(problems)
 
 
-def _tell_problems(problems: Mapping[str, str]) -> None:
+def _print_problems(problems: Mapping[str, str]) -> None:
     for id, problem in problems.items():
         note(f"! {id}: {problem}")
     if problems:
@@ -257,7 +257,7 @@ def _agreed(
     )
 
 
-def _tell_import(report: ServerImportReport, problems: Mapping[str, str]) -> None:
+def _print_import(report: ServerImportReport, problems: Mapping[str, str]) -> None:
     for one in report.found:
         say(f"+ {one.server.id}  {one.server.transport}  {one.server.target}  from {one.path}", GREEN)
         for name in one.to_set:
@@ -267,7 +267,7 @@ def _tell_import(report: ServerImportReport, problems: Mapping[str, str]) -> Non
             note(f"clew: {left.path} {left.reason}. Nothing of it was taken")
         else:
             note(f"  left out {left.name or left.path}: {left.reason}", dim=True)
-    _tell_problems(problems)
+    _print_problems(problems)
     if not report.found and not any(left.is_unreadable for left in report.skipped):
         note("No new servers were found.")
 

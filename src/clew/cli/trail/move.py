@@ -66,7 +66,7 @@ async def move(
     async with _opened(addresses[0], "locked") as old, _opened(addresses[1], "target") as new:
         is_mine = mine or await _is_mine(old, configs[0])
         with progress("Moving") as shown:
-            report = await move_trail(old, new, _teller(shown), foreign=not is_mine)
+            report = await move_trail(old, new, _progress_reporter(shown), foreign=not is_mine)
     is_known = is_mine and await remember_moved(configs[1])
     if json:
         print_json(report)
@@ -105,7 +105,7 @@ async def backup(
     try:
         async with _opened(config.trail_url, "snapshot") as old, _opened(f"sqlite://{draft}", "target") as new:
             with progress("Copying") as shown:
-                report = await move_trail(old, new, _teller(shown))
+                report = await move_trail(old, new, _progress_reporter(shown))
         if draft_key.exists():
             draft_key.replace(key)
         draft.replace(file)
@@ -150,7 +150,7 @@ def _config_of(config: Config, address: str) -> Config:
     return msgspec.structs.replace(named, folder=file.absolute().parent) if file and is_in_folder else named
 
 
-def _teller(shown: Progress) -> Tell:
+def _progress_reporter(shown: Progress) -> Tell:
     def tell(doing: str, done: int, total: int) -> None:
         shown.advance(done, total, f"rows {doing}")
 

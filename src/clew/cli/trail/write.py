@@ -78,7 +78,7 @@ async def put(
             written = await app.trail.records.create_many(completed, by=app.me)
     for each in written:
         print_json(each) if json else say(each.id)
-    _tell_hidden(written, here)
+    _print_hidden(written, here)
 
 
 def _split_scopes(given: tuple[str, ...]) -> list[str]:
@@ -90,7 +90,7 @@ def _split_scopes(given: tuple[str, ...]) -> list[str]:
     return scopes
 
 
-def _tell_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
+def _print_hidden(written: Sequence[Breadcrumb], here: Here) -> None:
     """Print a note if the writer cannot read the breadcrumbs that it just wrote."""
     hidden = [each for each in written if not here.scope_set.issuperset(each.scopes)]
     if hidden:
@@ -163,7 +163,7 @@ async def edit(
         else:
             written = await _edit_by_hand(app, found_id, expect)
     print_json(written) if json else say(f"{written.id} version {written.version}")
-    _tell_hidden([written], here)
+    _print_hidden([written], here)
 
 
 async def _update(app: App, id: str, merge: Callable[[Breadcrumb], Change], expect: int | None) -> Breadcrumb:

@@ -42,7 +42,7 @@ _LAST = re.compile(r"(?:;|\n)\s*(?P<last>[^;\n]+)$")
 
 def find_mask(command: str) -> str:
     """How a command hides a failure, worded as the end of a sentence; empty if it does not."""
-    plain = _as_the_shell_reads(command)
+    plain = _without_quoted_operators(command)
     for pattern, reason in _MASKS:
         if pattern.search(plain):
             return reason
@@ -53,7 +53,7 @@ def find_mask(command: str) -> str:
     return ""
 
 
-def _as_the_shell_reads(command: str) -> str:
+def _without_quoted_operators(command: str) -> str:
     """The command without comments and without quoted operators, which are plain text for the shell. Quoted words stay,
     because a quoted option is still an option. Scripts for `sh -c` and commands in `$(…)` stay complete."""
     if re.search(r"\b(?:ba|z|da)?sh\s+-\w*c\b|\beval\b", command):

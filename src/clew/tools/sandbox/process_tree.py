@@ -185,12 +185,12 @@ class _RunningProcess:
                 self._kill()
             into += chunk[: limit - len(into)]
             if tells and self._on_output is not None and (upto := into.rfind(b"\n") + 1) > told:
-                await self._tell(bytes(into[told:upto]))
+                await self._pass_on(bytes(into[told:upto]))
                 told = upto
         if tells and self._on_output is not None and told < len(into):
-            await self._tell(bytes(into[told:]))
+            await self._pass_on(bytes(into[told:]))
 
-    async def _tell(self, lines: bytes) -> None:
+    async def _pass_on(self, lines: bytes) -> None:
         if (marker := self._command.marker.strip()) and marker in lines:
             lines = lines.partition(marker)[0].removesuffix(b"\n")
         if text := self._mask.text(clean_text(lines)):

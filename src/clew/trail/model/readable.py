@@ -51,7 +51,7 @@ _BLANKS = bytes(code if code < 128 and _WORD.match(chr(code)) else 32 for code i
 _UPPER = "A-ZÀ-ÖØ-ÞΑ-ΩА-Я"
 _PART = lazy_pattern(rf"[{_UPPER}]?[^\W\d_{_UPPER}]+|[{_UPPER}]+(?![^\W\d_{_UPPER}])")
 _SECRET = "$secret"
-_SPEAKING = frozenset((str, dict, list, tuple))
+_TEXT_TYPES = frozenset((str, dict, list, tuple))
 
 
 class ReadableText(msgspec.Struct, frozen=True):
@@ -76,7 +76,7 @@ def readable(title: str, view: Mapping[str, Any]) -> ReadableText:
 def _content(values: Iterable[Any]) -> str:
     """The texts among the values and below them, one a line."""
     texts: list[str] = []
-    room, stack = MAX_TEXT, [_speaking(values)]
+    room, stack = MAX_TEXT, [_with_texts(values)]
     for _ in range(MAX_VALUES):
         value = next(stack[-1], None)
         if isinstance(value, str):
@@ -84,20 +84,20 @@ def _content(values: Iterable[Any]) -> str:
             room -= len(value) + 1
         elif isinstance(value, dict):
             if _SECRET not in value:
-                stack.append(_speaking(value.values()))
+                stack.append(_with_texts(value.values()))
         elif value is None:
             stack.pop()
         else:
-            stack.append(_speaking(value))
+            stack.append(_with_texts(value))
         if room <= 0 or not stack:
             break
     return "\n".join(filter(None, texts))[:MAX_TEXT]
 
 
-def _speaking(values: Iterable[Any]) -> Iterator[Any]:
+def _with_texts(values: Iterable[Any]) -> Iterator[Any]:
     """The values that are texts or containers, which may contain texts. Long lists of numbers are passed over
     quickly."""
-    return iter([value for value in values if type(value) in _SPEAKING])
+    return iter([value for value in values if type(value) in _TEXT_TYPES])
 
 
 def tag_kind(tag: str) -> TagKind:
