@@ -57,7 +57,7 @@ async def test_background_work_ends_with_its_context(app: App) -> None:
     assert asyncio.all_tasks() == before
 
 
-async def test_background_work_that_fails_is_told_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_background_work_that_fails_is_reported_at_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     config = Config(folder=tmp_path, webhooks=WebhookConfig(allow=("nowhere",)))
     async with open_app(config) as app, app.background() as refresh:
         before = asyncio.all_tasks()
@@ -164,7 +164,7 @@ async def test_keeping_fresh_may_end_while_the_code_is_read_for_the_first_time(t
         assert asyncio.all_tasks() == before
 
 
-async def test_a_refresh_that_fails_is_told_and_tried_again(
+async def test_a_refresh_that_fails_is_reported_and_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / ".clew").mkdir()
@@ -182,7 +182,7 @@ async def test_a_refresh_that_fails_is_told_and_tried_again(
     assert failed < tried_again
 
 
-async def test_a_new_trail_is_the_users_in_whichever_process_opens_it_first(tmp_path: Path) -> None:
+async def test_a_new_trail_belongs_to_the_user_in_every_process(tmp_path: Path) -> None:
     script = (
         "import asyncio, sys\n"
         "from pathlib import Path\n"
@@ -221,7 +221,7 @@ async def test_an_adopted_trail_has_another_identity_and_its_records(tmp_path: P
             assert state.cursor == cursor
 
 
-async def test_what_runs_in_the_background_has_ended_before_what_it_uses_is_closed(
+async def test_background_work_ends_before_its_resources_are_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also after a second interruption during the end, such as a second Ctrl-C."""

@@ -167,7 +167,7 @@ def test_known_shapes_of_keys_are_masked_without_a_name(secret: str) -> None:
         ('clientSecret: "', "pa$$w0rd"),
     ],
 )
-def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(before: str, secret: str) -> None:
+def test_keys_that_are_recognised_by_the_text_before_them_are_masked_in_documents(before: str, secret: str) -> None:
     end = next((each for each in "\"'" if before.endswith(each)), "")
     assert mask_keys(f"{before}{secret}{end}\n") == f"{before}{MASK}{end}\n"
     assert may_hold_keys(before + secret)
@@ -192,7 +192,7 @@ def test_keys_that_are_told_by_what_stands_before_them_are_masked_in_documents(b
         "pip install sk-learn-contrib-extensions, sk-transliteration-of-words",
     ],
 )
-def test_what_only_begins_like_a_key_stays(text: str) -> None:
+def test_text_that_only_begins_like_a_key_stays(text: str) -> None:
     assert mask_keys(text) == text
 
 
@@ -343,7 +343,7 @@ def test_a_key_that_is_glued_to_a_word_is_masked() -> None:
         "api_key=None, access_token=token, secret_key = get_key()",
     ],
 )
-def test_what_is_no_key_stays_readable(text: str) -> None:
+def test_text_that_is_no_key_stays_readable(text: str) -> None:
     assert mask_keys(text) == text
 
 
@@ -357,7 +357,7 @@ def test_what_is_no_key_stays_readable(text: str) -> None:
         ("secret=$SECRET is read from the environment", "secret=$SECRET is read from the environment"),
     ],
 )
-def test_of_the_message_of_a_commit_what_passwords_are_set_to_is_masked(text: str, shown: str) -> None:
+def test_assigned_passwords_in_commit_messages_are_masked(text: str, shown: str) -> None:
     assert mask_message(text) == shown
 
 

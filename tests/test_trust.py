@@ -66,7 +66,7 @@ def test_consent_is_taken_back_by_folder_kind_and_name(trust: Trust) -> None:
     assert trust.grants("/shop") == []
 
 
-def test_a_folder_is_the_same_by_whatever_link_it_is_reached(trust: Trust, tmp_path: Path) -> None:
+def test_a_folder_is_the_same_through_every_link(trust: Trust, tmp_path: Path) -> None:
     (tmp_path / "real").mkdir()
     (tmp_path / "link").symlink_to("real")
     trust.grant([wish(real_folder(tmp_path / "link"))])
@@ -98,7 +98,7 @@ def test_nobody_else_can_read_or_write_it(tmp_path: Path) -> None:
         (b'{"version": 2, "grants": []}', "has the format 2"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_told_and_is_no_consent(trust_file: Path, content: bytes, said: str) -> None:
+def test_an_unreadable_file_is_reported_and_gives_no_consent(trust_file: Path, content: bytes, said: str) -> None:
     trust_file.write_bytes(content)
     trust_file.chmod(0o600)
     trust = Trust.open()
@@ -114,20 +114,20 @@ def test_a_file_that_cannot_be_read_is_told_and_is_no_consent(trust_file: Path, 
     assert trust_file.read_bytes() == content
 
 
-def test_what_others_may_write_is_no_consent(trust: Trust) -> None:
+def test_a_file_that_others_can_write_gives_no_consent(trust: Trust) -> None:
     trust.grant([wish()])
     trust.path.chmod(0o666)
     with pytest.raises(ConfigError, match="can be written by others"):
         trust.holds(wish())
 
 
-def test_a_folder_in_its_place_is_told(trust_file: Path) -> None:
+def test_a_folder_in_its_place_is_reported(trust_file: Path) -> None:
     trust_file.mkdir()
     with pytest.raises(ConfigError, match="is not a file"):
         Trust.open().holds(wish())
 
 
-def test_where_nothing_can_be_written_nothing_is_granted_and_that_is_told(tmp_path: Path) -> None:
+def test_without_write_access_nothing_is_granted_and_the_error_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     trust = Trust.open(tmp_path / "file" / "trust.json")
     with pytest.raises(ReadOnly, match=r"cannot be written to .*Nothing was changed") as told:
@@ -137,7 +137,7 @@ def test_where_nothing_can_be_written_nothing_is_granted_and_that_is_told(tmp_pa
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
-def test_a_configuration_folder_that_is_read_only_is_told(tmp_path: Path) -> None:
+def test_a_configuration_folder_that_is_read_only_is_reported(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
     with pytest.raises(ReadOnly, match="Permission denied"):
         Trust.open(tmp_path / "trust.json").grant([wish()])
@@ -177,7 +177,7 @@ Trust.open().grant([Wish(folder="/shop", kind="server", name="late", digest="0" 
 """
 
 
-def test_a_process_that_is_killed_in_the_middle_leaves_the_old_whole_and_locks_nobody_out(trust: Trust) -> None:
+def test_a_process_that_is_killed_during_a_write_leaves_the_old_file_and_no_lock(trust: Trust) -> None:
     trust.grant([wish()])
     killed = subprocess.run([sys.executable, "-c", KILLED], timeout=PATIENCE)
     assert killed.returncode == -signal.SIGKILL
@@ -225,7 +225,7 @@ def test_a_wish_can_be_shown_and_compared(given: dict[str, str]) -> None:
         Wish(**{"folder": "/shop", "kind": "server", "name": "geo", "digest": "0" * 64} | given)
 
 
-def test_what_is_being_made_is_waited_for(trust: Trust) -> None:
+def test_a_reader_waits_for_a_file_that_is_being_created(trust: Trust) -> None:
     made = wish("/shop")
     assert not trust.holds_once_made(made)
     with ThreadPoolExecutor(1) as pool:

@@ -102,7 +102,7 @@ def routes(answer: httpx.Response, kind: str) -> list[str]:
     return [entry["route"] for section in answer.json()["sections"] for entry in section.get(kind, ())]
 
 
-async def test_what_waits_for_consent_is_listed_for_who_looks_after_the_server_and_for_no_agent(folder: Path) -> None:
+async def test_pending_domains_are_listed_for_curators_of_the_server_and_not_for_agents(folder: Path) -> None:
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": {"notes": {"command": "no-such-program"}}}))
     settings = (folder / "config.toml").read_text()
     (folder / "config.toml").write_text(f"{settings}[sources.far]\nkind = 'qase'\nproject = 'A'\ntoken = 'HOME'\n")
@@ -265,16 +265,14 @@ async def test_the_command_and_the_api_give_the_same_answer_to_why(
         ("GET", "/ask", None, 405),
     ],
 )
-async def test_what_cannot_be_done_is_told_with_a_status(
-    site: Site, method: str, path: str, body: Any, status: int
-) -> None:
+async def test_each_failure_has_its_status(site: Site, method: str, path: str, body: Any, status: int) -> None:
     async with site.client() as http:
         answer = await http.request(method, path, json=body)
     assert answer.status_code == status, answer.text
     assert answer.json()["error"]["message"]
 
 
-async def test_nobody_gets_in_without_a_token(site: Site) -> None:
+async def test_every_route_needs_a_token(site: Site) -> None:
     async with httpx.AsyncClient(verify=False, base_url=site.url, timeout=PATIENCE) as http:
         assert (await http.post("/ask", json={"query": "x"})).status_code == 401
         assert (await http.get("/sources")).status_code == 401

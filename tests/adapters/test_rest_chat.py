@@ -162,7 +162,7 @@ async def test_a_stream_that_broke_off_is_resumed_with_its_key_and_last_event_an
     assert (await served.trail.records.list(Selector(schema_name="run.cancel.v1"), by=ADA)).items == ()
 
 
-async def test_an_answer_that_takes_longer_is_told_with_where_to_follow_it(
+async def test_an_answer_that_takes_longer_is_reported_with_where_to_follow_it(
     served: Served, http: httpx.AsyncClient
 ) -> None:
     answer = await say(http, wait=0)
@@ -178,7 +178,7 @@ async def test_an_answer_that_takes_longer_is_told_with_where_to_follow_it(
     assert schemas == ["user.message.v1", "agent.response.v1"]
 
 
-async def test_a_tool_that_waits_for_a_person_is_told_and_goes_on_when_allowed(
+async def test_a_tool_that_waits_for_a_person_is_reported_and_goes_on_when_allowed(
     served: Served, http: httpx.AsyncClient
 ) -> None:
     async with open_stage(served.trail, ADA, ask_first):
@@ -293,7 +293,7 @@ async def test_roles_decide_who_may_talk_look_and_allow(served: Served, http: ht
         ({}, 422),
     ],
 )
-async def test_what_cannot_be_sent_is_refused_and_nothing_is_written(
+async def test_an_invalid_message_is_refused_and_not_written(
     served: Served, http: httpx.AsyncClient, body: dict[str, Any], status: int
 ) -> None:
     response = await http.post("/chat", json={"agent": AGENT} | body)

@@ -102,7 +102,7 @@ async def test_a_parameter_is_explained(http: httpx.AsyncClient, query: str, mes
         ("DELETE", "/secrets/none", None, "GET /secrets"),
     ],
 )
-async def test_what_is_not_found_says_where_to_look(
+async def test_a_not_found_error_says_where_to_look(
     http: httpx.AsyncClient, method: str, path: str, body: Any, hint: str
 ) -> None:
     error = error_of(await http.request(method, path, json=body), 404)
@@ -121,7 +121,7 @@ async def test_a_conflict_names_the_present_version_and_how_to_go_on(http: httpx
     assert 'If-Match: "3"' in error["hint"]
 
 
-async def test_what_exists_already_says_how_to_replace_it(http: httpx.AsyncClient) -> None:
+async def test_an_already_exists_error_says_how_to_replace_it(http: httpx.AsyncClient) -> None:
     one, two = [(await http.post("/breadcrumbs", json=NOTE)).json()["id"] for _ in range(2)]
     edges = {"edges": [{"source": one, "target": two, "type": "depends_on"}]}
     assert (await http.post("/edges", json=edges)).status_code == 201
@@ -174,7 +174,7 @@ def test_no_error_leaves_without_a_next_step(kind: type[ClewError]) -> None:
     assert advise(error)
 
 
-def test_what_every_operation_may_answer_is_said_in_one_place() -> None:
+def test_common_answers_are_documented_in_one_place() -> None:
     for operation in OPERATIONS:
         found = statuses_of(operation)
         assert {422, 500, 503} <= set(found)

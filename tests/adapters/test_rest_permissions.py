@@ -86,7 +86,7 @@ def message(agent: str, session: str, *tags: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "tags", [(), ("run:{run}",), ("called:{run}", "caller:clerk"), ("trigger:{run}", "root:{run}")]
 )
-async def test_what_was_allowed_for_a_session_is_not_for_the_messages_of_others(
+async def test_a_permission_for_a_session_does_not_apply_to_messages_of_others(
     served: Served, bank: Bank, agent: str, tags: tuple[str, ...]
 ) -> None:
     async with open_bank(served, bank) as (run, http), client(served, "mallory", EMITTER) as writer:
@@ -100,9 +100,7 @@ async def test_what_was_allowed_for_a_session_is_not_for_the_messages_of_others(
     assert len(bank.paid) == 1
 
 
-async def test_what_was_allowed_for_a_session_is_for_who_began_it_and_for_who_allowed_it(
-    served: Served, bank: Bank
-) -> None:
+async def test_a_permission_for_a_session_applies_to_its_starter_and_to_its_giver(served: Served, bank: Bank) -> None:
     async with open_bank(served, bank) as (run, http), client(served, "eve", EMITTER) as writer:
         assert (await writer.post("/breadcrumbs", json=message(CLERK, "s1"))).status_code == 201
         question = await asked(run)
@@ -115,7 +113,7 @@ async def test_what_was_allowed_for_a_session_is_for_who_began_it_and_for_who_al
     assert len(bank.paid) == 3
 
 
-async def test_of_answers_at_once_one_is_accepted_and_all_others_that_differ_are_told(
+async def test_one_of_several_concurrent_answers_is_accepted_and_different_ones_are_refused(
     served: Served, bank: Bank
 ) -> None:
     async with open_bank(served, bank) as (run, http):

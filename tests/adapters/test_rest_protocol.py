@@ -132,7 +132,7 @@ async def test_a_body_that_stops_half_way_is_408_and_nothing_is_written(served: 
         assert (await http.get("/breadcrumbs")).json()["items"] == []
 
 
-async def test_an_answer_comes_whole_with_its_head_whatever_the_method_and_version(served: Served) -> None:
+async def test_an_answer_is_complete_with_any_method_and_version(served: Served) -> None:
     async with connected(served, ArrivalLimits()) as wire:
         await wire.send(HEAD + b"X-Request-Id: mine\r\n\r\n")
         head = (await wire.until(b"\r\n\r\n")).lower().split(b"\r\n")
@@ -203,7 +203,7 @@ async def test_headers_just_below_the_limit_are_served_with_a_large_body_behind_
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", b"GET /a b HTTP/1.1\r\n\r\n"])
-async def test_what_is_not_http_is_400_with_a_hint(served: Served, data: bytes) -> None:
+async def test_input_that_is_not_http_gets_400_with_a_hint(served: Served, data: bytes) -> None:
     async with connected(served, ArrivalLimits()) as wire:
         await wire.send(data)
         assert_refused(await wire.answer(), 400, "malformed")

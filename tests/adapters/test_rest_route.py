@@ -70,7 +70,7 @@ async def test_without_a_model_a_follow_up_stays_and_the_rest_is_the_architects(
     assert "librarian" in asks["question"]
 
 
-async def test_what_is_wrong_is_told_and_subscribers_may_not_spend_model_calls(served: Served) -> None:
+async def test_invalid_requests_are_refused_and_subscribers_may_not_spend_model_calls(served: Served) -> None:
     async with served.client() as http:
         for body in ({"message": ""}, {"message": "x", "talking_to": "cook"}, {"message": "x" * 100_001}):
             assert (await http.post("/route", json=body)).status_code == 422

@@ -31,7 +31,7 @@ async def test_usage_is_that_of_the_caller_alone(tmp_path: Path) -> None:
     assert agents[AGENT]["calls"] == 0
 
 
-async def test_where_nothing_was_set_up_there_is_nothing_to_tell(server: Served, http: httpx.AsyncClient) -> None:
+async def test_the_routes_of_runs_are_empty_before_the_setup(server: Served, http: httpx.AsyncClient) -> None:
     assert (await http.get("/agents")).json() == {"items": []}
     assert (await http.get("/usage")).json()["total"]["calls"] == 0
     written = (await http.post("/breadcrumbs", json={"title": "x", "context": {}})).json()
@@ -42,7 +42,7 @@ async def test_where_nothing_was_set_up_there_is_nothing_to_tell(server: Served,
     assert (await http.get(f"/why/context/{faked['id']}")).status_code == 422
 
 
-async def test_those_who_may_not_read_are_told_nothing(server: Served, owner: str) -> None:
+async def test_callers_without_the_right_to_read_see_nothing(server: Served, owner: str) -> None:
     async with server.client(owner, frozenset({"emitter"})) as http:
         for path in ("/agents", "/usage", "/why/context/x"):
             assert (await http.get(path)).status_code == 403

@@ -101,7 +101,9 @@ async def test_an_emitter_cannot_choose_the_id_of_a_record_by_naming_a_session(s
         assert (await curator.get(f"/sessions/{wanted}")).json()["state"] == "suspended"
 
 
-async def test_of_many_who_begin_a_session_of_one_name_one_does_and_focus_never_fails(http: httpx.AsyncClient) -> None:
+async def test_one_of_many_concurrent_sessions_with_one_name_is_created_and_focus_never_fails(
+    http: httpx.AsyncClient,
+) -> None:
     made = await asyncio.gather(*(http.post("/sessions", json={"name": "race"}) for _ in range(8)))
     assert sorted(each.status_code for each in made) == [201, *[409] * 7]
     others = await asyncio.gather(*(http.post("/sessions", json={"name": str(number)}) for number in range(8)))

@@ -102,7 +102,7 @@ async def test_a_change_is_streamed_at_once_with_the_whole_payload(
         assert (deleted["data"]["title"], deleted["data"]["context"]) == (None, None)
 
 
-async def test_a_title_is_not_told_once_its_reader_lacks_the_scope(server: Served, owner: str) -> None:
+async def test_a_title_is_not_shown_to_a_reader_that_lacks_the_scope(server: Served, owner: str) -> None:
     mine, scoped = server.client(owner), server.client(owner, scopes=frozenset({"secret"}))
     async with mine, scoped:
         made = await create(mine, "hidden later")

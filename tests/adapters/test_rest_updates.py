@@ -18,7 +18,7 @@ async def make(http: httpx.AsyncClient, version: int = 1) -> str:
 
 
 @pytest.mark.req("RCR-04")
-async def test_of_two_writers_on_version_5_one_gets_412_and_succeeds_after_merging(http: httpx.AsyncClient) -> None:
+async def test_one_of_two_writers_on_version_5_gets_412_and_succeeds_after_merging(http: httpx.AsyncClient) -> None:
     path = await make(http, version=5)
     headers = {"If-Match": '"5"'}
     answers = await asyncio.gather(

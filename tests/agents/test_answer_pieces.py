@@ -44,9 +44,7 @@ async def test_a_text_that_arrives_at_once_is_left_to_the_caller(
 
 
 @pytest.mark.req("RCR-40")
-async def test_what_arrives_before_a_pause_is_written_before_the_end(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
+async def test_text_before_a_pause_is_written_before_the_end(trail: Trail, clock: ManualClock, me: Principal) -> None:
     async with running(trail, clock, me, []) as run:
         pieces = await pieces_of(run)
         await pieces.add("one ")

@@ -37,7 +37,7 @@ def tokens(count: int) -> Amount:
 
 
 @pytest.mark.req("BEY-09")
-async def test_what_is_reserved_and_settled_adds_up_and_the_limit_holds(budgets: Budgets) -> None:
+async def test_reservations_and_settlements_add_up_within_the_limit(budgets: Budgets) -> None:
     await budgets.open("run", BudgetLimits(tokens=100), by=ME)
     first = await budgets.reserve("run", "a", tokens(60), by=ME)
     with pytest.raises(BudgetExceeded, match="has no tokens left") as refused:
@@ -211,7 +211,7 @@ calls = st.lists(
 @pytest.mark.req("BEY-09")
 @settings(max_examples=20)
 @given(calls=calls, lent=st.tuples(st.integers(0, 100), st.integers(0, 100), st.integers(0, 100)))
-def test_whatever_a_tree_does_its_root_is_not_overspent_by_more_than_one_call(
+def test_the_root_of_any_tree_is_overspent_by_at_most_one_call(
     calls: list[tuple[str, int, int, bool]], lent: tuple[int, int, int]
 ) -> None:
     """Calls in flight side by side, some never settled; at most one of them takes more than it reserved."""

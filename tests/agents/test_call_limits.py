@@ -54,9 +54,7 @@ async def ask(run: Running, number: int, *tags: str, by: Principal | None = None
     await run.trail.records.create_many(drafts, by=by or run.me)
 
 
-async def test_a_session_has_a_limit_and_others_are_served_meanwhile(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
+async def test_a_session_has_a_limit_and_does_not_block_others(trail: Trail, clock: ManualClock, me: Principal) -> None:
     gate = Gate()
     async with running(trail, clock, me, [{"say": "Here."}], tools=[gate.as_tool()]) as run:
         await ask(run, MANY, "session:greedy")

@@ -14,7 +14,7 @@ def agent(name: str, metadata: dict[str, Any] | None = None) -> AgentDefinition:
     return AgentDefinition(agent_id=name, metadata=metadata or {})
 
 
-def test_what_is_written_of_a_caller_is_read_again() -> None:
+def test_the_metadata_of_a_caller_are_read_as_written() -> None:
     caller = CallingAgent(agent="parent", request="r1", budget="b")
     assert find_caller(caller_metadata(caller)) == caller
     assert find_caller({}) is None

@@ -190,7 +190,7 @@ async def test_a_run_is_cancelled_by_another_process(tmp_path: Path, me: Princip
     assert (answer.status, answer.reason) == ("cancelled", "from elsewhere")
 
 
-async def test_what_a_user_calls_off_does_not_count_as_a_failure_of_the_model(
+async def test_a_cancellation_does_not_count_as_a_failure_of_the_model(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     script: Script = [*ENDLESS, {"user": "hello", "say": "Hello."}]

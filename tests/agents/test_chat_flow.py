@@ -138,7 +138,7 @@ async def test_every_prompt_of_a_run_can_be_had_again_byte_for_byte(
         assert response.context["output"]["prompt_digest"] == prompt.digest
 
 
-async def test_a_tool_that_there_is_not_is_told_to_the_model(trail: Trail, clock: ManualClock, me: Principal) -> None:
+async def test_the_model_gets_an_error_for_an_unknown_tool(trail: Trail, clock: ManualClock, me: Principal) -> None:
     script = [
         {"user": "count", "call": {"cuont": {"to": 3}}},
         {"expect": "'cuont' does not exist", "say": "I misspelled it."},

@@ -301,7 +301,7 @@ async def test_sessions_of_another_owner_do_not_exist(
     assert (await trail.records.list(Selector(schema_name="permission.answer.v1"), by=me)).items == ()
 
 
-async def test_who_began_a_session_may_steer_it_and_others_need_to_be_curators(
+async def test_only_the_starter_of_a_session_and_curators_may_steer_it(
     talks: Conversations, trail: Trail, me: Principal
 ) -> None:
     writer = acting_as(me, agent_id="bob", roles=EMITTER)

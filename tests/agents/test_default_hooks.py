@@ -253,7 +253,7 @@ async def test_earlier_exchanges_come_by_reference_unless_the_context_holds_them
     assert len(told.messages) == 1
 
 
-async def test_what_the_context_left_out_for_a_reason_does_not_come_back_as_history(world: World) -> None:
+async def test_history_omits_messages_that_the_context_left_out(world: World) -> None:
     again = await world.say("what is my name?")
     message = await world.say("what is my name?")
     left_out = {"id": again.id, "why": f"has the same text as {message.id}"}
@@ -297,7 +297,7 @@ async def test_a_prompt_that_is_too_long_or_cannot_be_paid_for_is_not_sent(world
 
 
 @pytest.mark.req("SYL-31")
-async def test_what_an_agent_says_it_learnt_is_kept_without_secrets(world: World, trail: Trail) -> None:
+async def test_lessons_of_an_agent_are_stored_without_secrets(world: World, trail: Trail) -> None:
     text = f"Done.\n**Lesson**: always set token={KEY}\n- Decision: use SQLite\nPattern:\nno lesson: here"
     done = await world.chain.run("post_prompt", await world.answer(text))
     kept = await trail.records.create_many(done.drafts, by=world.by)
@@ -356,9 +356,7 @@ async def test_a_call_is_refused_asked_for_or_let_pass_as_the_policy_says(world:
 
 
 @pytest.mark.parametrize(("answer", "here", "elsewhere"), [("once", 0, 0), ("session", 1, 0), ("always", 1, 1)])
-async def test_what_the_user_allowed_for_longer_is_not_asked_again(
-    world: World, answer: str, here: int, elsewhere: int
-) -> None:
+async def test_a_lasting_permission_is_not_asked_again(world: World, answer: str, here: int, elsewhere: int) -> None:
     world.verdict = "ask"
     asked = await world.chain.run("pre_tool", await world.call({"path": "a"}))
     [question] = asked.drafts
@@ -382,7 +380,7 @@ async def test_what_the_user_allowed_for_longer_is_not_asked_again(
 
 
 @pytest.mark.req("SYL-31")
-async def test_arguments_are_checked_and_the_session_is_that_of_the_call_whatever_the_model_wrote(
+async def test_arguments_are_checked_and_the_session_of_the_call_overrides_that_of_the_model(
     world: World,
 ) -> None:
     with pytest.raises(InvalidInput, match="path"):

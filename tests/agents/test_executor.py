@@ -38,7 +38,7 @@ async def test_the_trigger_is_always_given_beside_what_was_subscribed_to() -> No
 
 
 @pytest.mark.req("RCR-26")
-async def test_what_only_gives_context_starts_nothing() -> None:
+async def test_a_context_subscription_starts_no_run() -> None:
     executor = UniversalExecutor([Subscription(schema_name="note.v1", role="context", key="notes")], echo)
     assert list(await executor(event(record("note.v1")))) == []
     assert list(await executor(event(record("other.v1")))) == []

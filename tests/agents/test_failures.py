@@ -130,7 +130,7 @@ def test_every_error_has_a_class(error: Exception, expected: str) -> None:
     assert expected in CLASSES
 
 
-def test_what_may_pass_by_itself_is_retryable() -> None:
+def test_transient_errors_are_retryable() -> None:
     assert is_retryable(TimeoutError())
     assert is_retryable(ModelError("rate", "429", retryable=True))
     assert not is_retryable(ModelError("auth", "401"))

@@ -103,5 +103,5 @@ async def test_a_probe_that_is_cancelled_makes_room_for_another(guard: Guard, cl
         (Unreachable("the server does not answer"), False),
     ],
 )
-def test_what_counts_against_who_was_called(error: Exception, expected: bool) -> None:
+def test_errors_that_count_as_failures_of_the_callee(error: Exception, expected: bool) -> None:
     assert is_fault(error) is expected

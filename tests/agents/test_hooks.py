@@ -73,7 +73,7 @@ async def test_a_hook_may_abort_with_a_reason() -> None:
         await agent_hooks([hook("sabbath", function=refuse)]).run("pre_prompt", DATA)
 
 
-async def test_a_hook_that_fails_is_told_of_and_passed_over(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failing_hook_is_reported_and_skipped(caplog: pytest.LogCaptureFixture) -> None:
     async def break_down(data: PromptData) -> PromptData:
         raise ValueError("half a thought")
 
@@ -90,7 +90,7 @@ async def test_a_hook_that_fails_is_told_of_and_passed_over(caplog: pytest.LogCa
     assert "the hook broken failed at pre_prompt" in caplog.text
 
 
-async def test_where_a_required_hook_fails_nothing_is_done() -> None:
+async def test_a_failing_required_hook_stops_the_call() -> None:
     async def break_down(data: PromptData) -> PromptData:
         raise ValueError("half a thought")
 

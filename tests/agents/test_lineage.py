@@ -26,9 +26,7 @@ async def write(run: Running, schema: str, context: dict[str, Any], *tags: str) 
     return await run.trail.records.create(draft, by=run.me)
 
 
-async def test_what_is_kept_of_a_note_bears_where_its_run_came_from(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
+async def test_results_of_a_note_have_the_origin_of_their_run(trail: Trail, clock: ManualClock, me: Principal) -> None:
     async with running(trail, clock, me, SAYS) as run:
         await hire(run, context_trigger={"schema_name": "note.summary.v1"})
         note = await write(run, "made.up.v1", {"text": "Ships need a pilot here."})

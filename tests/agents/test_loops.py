@@ -186,9 +186,7 @@ async def test_a_workflow_on_everything_is_refused_and_runs_nothing(
             read_workflow(record)
 
 
-async def test_where_a_run_comes_from_goes_over_to_all_that_follows(
-    trail: Trail, clock: ManualClock, me: Principal
-) -> None:
+async def test_all_records_of_a_run_inherit_its_origin(trail: Trail, clock: ManualClock, me: Principal) -> None:
     first = await trail.records.create(Draft(title="x", context={}, tags=("run:r", "session:s")), by=me)
     assert hop_tags(first) == ("hop:1", "root:r")
     (draft, other) = begun([Draft(title="y", context={}), Draft(title="z", context={})], first)

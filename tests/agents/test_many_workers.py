@@ -130,7 +130,7 @@ async def test_an_agent_that_one_process_defines_is_served_by_another(tmp_path: 
 
 
 @pytest.mark.req("RCR-39")
-async def test_what_a_changed_definition_has_no_use_for_is_forgotten(
+async def test_unused_consumers_of_a_changed_definition_are_removed(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     async with running(trail, clock, me, COUNTING, tools=[count]) as run:
@@ -240,7 +240,7 @@ async def test_a_second_response_and_one_to_no_request_bring_nothing(
 
 
 @pytest.mark.req("SYL-112")
-async def test_a_failure_that_passes_is_tried_again_and_one_that_stays_is_told_with_its_attempts(
+async def test_a_transient_failure_is_retried_and_a_lasting_one_is_reported_with_its_attempts(
     tmp_path: Path, me: Principal
 ) -> None:
     script: Script = [
@@ -333,7 +333,7 @@ async def test_a_call_waits_for_a_database_that_is_away_longer_than_its_attempts
 
 
 @pytest.mark.req("SYL-112")
-async def test_the_agent_soon_hears_that_a_tool_is_busy_and_other_agents_may_still_call_it(
+async def test_an_agent_gets_a_busy_error_soon_and_other_agents_may_still_call_the_tool(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     attempts = 0

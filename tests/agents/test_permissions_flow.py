@@ -30,7 +30,7 @@ async def test_a_question_is_a_record_and_nothing_runs_before_its_answer(bank: B
     assert {f"session:{sent.session}", f"run:{sent.run}"} <= set(question.tags)
 
 
-async def test_what_is_allowed_once_is_asked_again(bank: Bank) -> None:
+async def test_a_permission_for_once_is_asked_again(bank: Bank) -> None:
     async with bank.asking() as (run, first, question):
         await answer(run, question, "once")
         await run.rest_of(first)
@@ -41,7 +41,7 @@ async def test_what_is_allowed_once_is_asked_again(bank: Bank) -> None:
 
 
 @pytest.mark.parametrize(("choice", "elsewhere"), [("session", 2), ("always", 1)])
-async def test_what_is_allowed_for_longer_is_not_asked_again_where_that_holds(
+async def test_a_lasting_permission_is_not_asked_again_where_it_applies(
     bank: Bank, choice: Choice, elsewhere: int
 ) -> None:
     script = [PAYING[0], {"expect": "paid 3", "call": {"pay": {"amount": 4}}}]
@@ -58,7 +58,7 @@ async def test_what_is_allowed_for_longer_is_not_asked_again_where_that_holds(
     assert len(set(bank.paid)) == 4
 
 
-async def test_a_denial_is_told_to_the_model(bank: Bank) -> None:
+async def test_the_model_gets_the_denial_as_an_error(bank: Bank) -> None:
     script = [PAYING[0], {"expect": "did not allow pay", "say": "As you wish."}]
     async with bank.asking(script) as (run, sent, question):
         await answer(run, question, "deny")
@@ -68,7 +68,7 @@ async def test_a_denial_is_told_to_the_model(bank: Bank) -> None:
     assert "error:permission" in error.tags
 
 
-async def test_what_the_policy_denies_is_not_asked_about(bank: Bank) -> None:
+async def test_a_call_that_the_policy_denies_is_not_asked_about(bank: Bank) -> None:
     async with bank.open() as run:
         await hire(run, permissions={"deny": ["pay"]})
         assert answer_of(await run.rest_of(await say(run))).text == "Done."
@@ -102,7 +102,7 @@ async def test_a_response_from_elsewhere_that_comes_after_a_restart_is_matched(b
 
 
 @pytest.mark.parametrize(("first", "second", "paid"), [("once", "always", 1), ("once", "deny", 1), ("deny", "once", 0)])
-async def test_of_two_answers_the_first_counts(bank: Bank, first: str, second: str, paid: int) -> None:
+async def test_the_first_of_two_answers_is_accepted(bank: Bank, first: str, second: str, paid: int) -> None:
     async with bank.asking() as (run, sent, question):
         id = question.context["request_id"]
         both = [answer_draft(run.flow, id, first), answer_draft(run.flow, id, second)]

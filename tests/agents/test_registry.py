@@ -57,7 +57,7 @@ async def test_definitions_come_change_and_go_with_their_breadcrumbs(trail: Trai
     assert await registry.find_agent("a") is None
 
 
-async def test_a_definition_that_cannot_be_used_is_told_and_harms_no_other(trail: Trail, me: Principal) -> None:
+async def test_an_unusable_definition_is_reported_and_affects_no_other(trail: Trail, me: Principal) -> None:
     await trail.records.create(agent("good"), by=me)
     bad = await trail.records.create(agent("bad", capabilites={}), by=me)
     registry = AgentRegistry(trail, FLOW, by=me)
@@ -66,7 +66,7 @@ async def test_a_definition_that_cannot_be_used_is_told_and_harms_no_other(trail
     assert "capabilites" in registry.broken[bad.id]
 
 
-async def test_of_two_definitions_of_one_name_the_newest_holds(trail: Trail, me: Principal) -> None:
+async def test_the_newest_of_two_definitions_with_one_name_is_used(trail: Trail, me: Principal) -> None:
     await trail.records.create(agent("a", system_prompt="old"), by=me)
     newest = await trail.records.create(agent("a", system_prompt="new"), by=me)
     registry = AgentRegistry(trail, FLOW, by=me)

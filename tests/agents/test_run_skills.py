@@ -107,7 +107,7 @@ async def test_a_message_brings_a_skill_and_the_next_that_does_not_lets_it_go(
         assert not await ship.has("harbours")
 
 
-async def test_what_the_session_has_loaded_is_before_the_model_in_each_run(
+async def test_skills_that_the_session_has_loaded_are_in_the_prompt_of_each_run(
     trail: Trail, clock: ManualClock, me: Principal, folder: Path
 ) -> None:
     async with sailing(trail, clock, me, folder) as ship:
@@ -172,7 +172,7 @@ async def test_a_hook_sees_a_skill_that_is_about_to_be_loaded_and_can_refuse_it(
         assert not await ship.has("harbours")
 
 
-async def test_what_nobody_agreed_to_is_not_brought(
+async def test_a_skill_without_consent_is_not_added(
     trail: Trail, clock: ManualClock, me: Principal, folder: Path
 ) -> None:
     async with sailing(trail, clock, me, folder) as ship:

@@ -32,13 +32,13 @@ VALUES = st.recursive(
 
 
 @given(st.sampled_from(shown_schemas(FLOW)), st.dictionaries(st.sampled_from(NAMES), VALUES))
-def test_no_context_breaks_a_step_and_every_step_can_be_told_as_json(schema_name: str, context: dict[str, Any]) -> None:
+def test_every_context_makes_a_valid_step_that_json_can_represent(schema_name: str, context: dict[str, Any]) -> None:
     step = read_step(record(schema_name, "session:s", "run:r", **context), FLOW)
     assert step is None or (step.session, step.run) == ("s", "r")
     assert step is None or msgspec.json.decode(msgspec.json.encode(step))["type"]
 
 
-def test_what_no_part_of_a_conversation_is_makes_no_step() -> None:
+def test_records_outside_of_conversations_make_no_step() -> None:
     assert read_step(record("note.v1"), FLOW) is None
     assert read_step(record(FLOW.request, tool="llm", input={}), FLOW) is None
 
@@ -46,7 +46,7 @@ def test_what_no_part_of_a_conversation_is_makes_no_step() -> None:
 @pytest.mark.parametrize(
     ("error", "told"), [("broke", "broke"), ({"message": "broke"}, "broke"), ({"code": 3}, ""), (None, "")]
 )
-def test_an_error_is_told_as_text(error: Any, told: str) -> None:
+def test_an_error_is_shown_as_text(error: Any, told: str) -> None:
     step = read_step(record(FLOW.response, tool="x", status="error", error=error), FLOW)
     assert isinstance(step, ToolAnswered)
     assert step.error == told

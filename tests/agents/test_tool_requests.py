@@ -57,7 +57,7 @@ async def test_a_request_under_a_name_that_cannot_be_a_tag_gets_one_error_and_no
         assert not await trail.dead_letters.list(by=me)
 
 
-async def test_a_result_that_cannot_be_written_is_told_and_the_call_is_not_repeated(
+async def test_a_result_that_cannot_be_written_is_reported_and_the_call_is_not_repeated(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     calls = []

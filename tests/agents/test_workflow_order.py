@@ -31,7 +31,7 @@ def test_a_group_waits_for_the_one_before_and_its_steps_for_nothing_in_it() -> N
 
 
 @pytest.mark.req("RCR-47")
-def test_what_a_step_says_it_depends_on_holds_instead() -> None:
+def test_named_dependencies_of_a_step_replace_the_default_order() -> None:
     assert dependencies([OrderedStep("a", None, None), OrderedStep("b", None, ())])["b"] == frozenset()
 
 

@@ -130,7 +130,7 @@ def test_scores_count_a_group_once_and_only_the_first_ten() -> None:
     assert score([*"0123456789", "a"], question) == {"ndcg": 0, "r1": 0, "r5": 0, "r10": 0, "mrr": 0}
 
 
-def test_negatives_that_score_lower_are_told_apart() -> None:
+def test_negatives_that_score_lower_are_distinguished() -> None:
     assert tell_apart([2, 3], [1, 1]) == 1
     assert tell_apart([1], [1]) == 0.5
 

@@ -50,7 +50,7 @@ def test_precision_and_recall_are_over_pairs(tmp_path: Path, repositories: Path)
     assert [promise.is_kept for promise in findings if isinstance(promise, Promise)] == [False]
 
 
-def test_what_is_not_there_is_skipped_and_named(tmp_path: Path, repositories: Path) -> None:
+def test_missing_data_is_skipped_and_named(tmp_path: Path, repositories: Path) -> None:
     (without,) = measure_calls(tmp_path, repositories)
     data = _data(tmp_path, repositories, repo="you/none", relevant=[])
     (unknown,) = measure_calls(data, repositories)

@@ -76,7 +76,7 @@ def test_each_contender_finds_the_file_at_each_commit(tmp_path: Path, repositori
     assert [promise.is_kept for promise in findings if isinstance(promise, Promise)] == [True]
 
 
-def test_what_is_absent_is_skipped_and_named(tmp_path: Path, repositories: Path) -> None:
+def test_missing_contenders_are_skipped_and_named(tmp_path: Path, repositories: Path) -> None:
     absent = {"repo": "you/none", "set": "commit", "query": "x", "base_commit": "0", "relevant": ["y"]}
     findings = measure_localisation(_ask(tmp_path, repositories, absent), repositories)
     notes = [row.note for row in findings if isinstance(row, Row) and row.note]
@@ -116,7 +116,7 @@ async def test_lookups_are_timed_beside_the_tools_that_are_installed(tmp_path: P
     assert [row.contender for row in rows if "serena" in row.note] == ["serena"]
 
 
-def test_all_parts_are_told_of_in_short(tmp_path: Path) -> None:
+def test_the_summary_has_all_parts(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARKS / "knowledge_all.py"), "--only", "calls,search"]
     command += ["--data", str(tmp_path / "none"), "--repos", str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -42,7 +42,7 @@ async def test_the_bell_makes_a_waiting_attempt_look_again() -> None:
         assert await waiting == ["news"]
 
 
-async def test_a_notice_that_is_not_meant_wakes_nobody_and_a_lost_one_everybody() -> None:
+async def test_an_unrelated_notice_wakes_no_waiter_and_a_lost_one_wakes_all() -> None:
     bell, shelf = Bell(), Shelf()
     async with asyncio.timeout(PATIENCE):
         waiting = asyncio.create_task(bell.attempt(shelf.take, 2 * PATIENCE, lambda notice: notice.id == "2"))
@@ -60,7 +60,7 @@ async def test_without_the_bell_an_attempt_ends_by_itself() -> None:
     assert await Bell().attempt(Shelf().take, 0.01, lambda notice: True) == []
 
 
-async def test_what_was_found_for_a_waiter_that_has_gone_is_given_back() -> None:
+async def test_claims_for_a_cancelled_waiter_are_released() -> None:
     bell, shelf = Bell(), Shelf()
     shelf.things.append("news")
     waiting = asyncio.create_task(bell.attempt(shelf.take, PATIENCE, lambda notice: True, shelf.give_back))

@@ -95,7 +95,7 @@ async def test_a_message_of_somebody_else_wakes_and_breaks_nothing(nats: NatsSer
 
 
 @pytest.mark.req("RCR-22")
-async def test_a_server_that_is_killed_is_connected_to_again_and_listeners_hear_of_it(nats: NatsServer) -> None:
+async def test_the_bus_reconnects_to_a_killed_server_and_notifies_listeners(nats: NatsServer) -> None:
     async with opened(nats.url) as (one, own), opened(nats.url) as (_, heard):
         nats.kill()
         one.publish([NEWS])  # dropped: nobody waits for a server
@@ -127,7 +127,7 @@ async def test_neither_opening_nor_writing_waits_for_a_server_that_does_not_answ
             await trail.close()
 
 
-async def test_what_is_published_while_the_bus_connects_is_sent_before_it_closes(nats: NatsServer) -> None:
+async def test_notices_during_the_connection_are_sent_before_the_bus_closes(nats: NatsServer) -> None:
     async with opened(nats.url) as (_, heard):
         bus = await open_bus(BusConfig(url=nats.url), Path())
         bus.publish([NEWS])
@@ -168,7 +168,7 @@ async def test_the_certificate_of_the_server_is_checked(tmp_path: Path) -> None:
                 """It is refused."""
 
 
-async def test_the_missing_library_is_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_error_for_the_missing_library_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "nats", None)
     with pytest.raises(ConfigError, match=r'pip install "clew\[nats\]"'):
         await open_bus(BusConfig(url="nats://127.0.0.1:4222"), Path())
@@ -208,7 +208,7 @@ async def test_a_bus_can_be_closed_at_any_moment_of_its_connection(nats: NatsSer
             await bus.close()
 
 
-async def test_a_login_that_cannot_be_used_is_told_and_holds_nobody_up(tmp_path: Path) -> None:
+async def test_an_unusable_login_is_reported_and_blocks_nothing(tmp_path: Path) -> None:
     (tmp_path / "bus.creds").write_text(
         "-----BEGIN NATS USER JWT-----\nx.y.z\n------END NATS USER JWT------\n"
         "-----BEGIN USER NKEY SEED-----\nSUNOSEED\n------END USER NKEY SEED------\n"

@@ -294,7 +294,7 @@ async def test_a_new_tool_is_in_the_very_next_answer(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("ERN-11")
-async def test_what_another_process_writes_or_deletes_is_answered_anew(tmp_path: Path) -> None:
+async def test_a_write_or_delete_of_another_process_invalidates_the_cached_answer(tmp_path: Path) -> None:
     texts = {"returns": "how goods come back"}
     source = MemorySource(texts, is_local=True)
 

@@ -151,7 +151,7 @@ async def test_a_handle_survives_reopening_and_works_for_nobody_else(tmp_path: P
 
 
 @pytest.mark.req("BEY-01")
-async def test_what_another_process_was_shown_counts_under_the_same_handle(tmp_path: Path) -> None:
+async def test_routes_that_another_process_showed_are_valid_under_the_same_handle(tmp_path: Path) -> None:
     async with (
         catalog_at(tmp_path, WAREHOUSE, strict=True) as (here, _),
         catalog_at(tmp_path, WAREHOUSE, strict=True) as (there, _),

@@ -98,7 +98,9 @@ def shop(*tools: Tool, **more: Any) -> Domain:
         (right, []),
     ],
 )
-def test_a_step_to_a_tool_that_is_missing_is_told_with_the_nearest(made: Tool, pairs: list[tuple[str, str]]) -> None:
+def test_a_step_to_a_tool_that_is_missing_is_reported_with_the_nearest(
+    made: Tool, pairs: list[tuple[str, str]]
+) -> None:
     assert told(shop(made)) == [
         f"shop://tools/{made.name} leads to shop://tools/hidden/{wrong}, which does not exist: the step is dropped."
         f" Did you mean shop://tools/hidden/{meant}?"
@@ -107,7 +109,7 @@ def test_a_step_to_a_tool_that_is_missing_is_told_with_the_nearest(made: Tool, p
 
 
 @pytest.mark.req("ERN-15")
-def test_a_step_into_another_domain_is_told_only_where_that_is_there() -> None:
+def test_a_step_into_another_domain_is_reported_only_if_that_domain_is_loaded() -> None:
     assert told(shop(across)) == []
     (only,) = told(shop(across), SUPPORT)
     assert only.endswith(

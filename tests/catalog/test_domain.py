@@ -57,7 +57,7 @@ def test_weights_count_one_for_each_field() -> None:
         SearchConfig(query_by=("body",))  # type: ignore[arg-type]  # a name that does not exist on purpose
 
 
-def test_a_function_that_is_not_a_tool_is_told_by_its_name() -> None:
+def test_a_function_that_is_not_a_tool_is_reported_by_its_name() -> None:
     async def forgotten(query: str) -> str:
         """Find it."""
         return query
@@ -66,6 +66,6 @@ def test_a_function_that_is_not_a_tool_is_told_by_its_name() -> None:
         Domain(name="d", description="d", tools=[forgotten])  # type: ignore[list-item]  # the mistake
 
 
-def test_a_source_that_a_domain_has_twice_is_told() -> None:
+def test_a_source_that_a_domain_has_twice_is_reported() -> None:
     with pytest.raises(InvalidInput, match=r"has the source memory:one twice\. Give one pipeline the formats of both"):
         a_domain(MemorySource({}), MemorySource({}))

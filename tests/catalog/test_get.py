@@ -197,7 +197,7 @@ async def test_a_batch_has_at_least_one_entry_and_an_end(tmp_path: Path) -> None
             await get(catalog, ANALYST, handle="clew-invented")
 
 
-async def test_progress_is_told_after_each_entry(tmp_path: Path) -> None:
+async def test_progress_is_reported_after_each_entry(tmp_path: Path) -> None:
     told: list[tuple[float, float | None, str]] = []
 
     async def report(done: float, total: float | None, message: str) -> None:

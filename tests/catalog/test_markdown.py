@@ -26,7 +26,7 @@ from clew.catalog.operations.markdown import describe_params
         ({"properties": [1]}, ""),
     ],
 )
-def test_parameters_are_told_by_name_and_type(schema: dict[str, Any], line: str) -> None:
+def test_parameters_are_reported_by_name_and_type(schema: dict[str, Any], line: str) -> None:
     assert describe_params(schema) == line
 
 

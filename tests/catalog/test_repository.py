@@ -104,7 +104,9 @@ async def test_what_a_file_says_stays_in_its_fence(catalog: Catalog, me: Princip
 @pytest.mark.parametrize(
     "params", [{}, {"query": "x", "limit": 0}, {"query": "x", "limit": MAX_SHOWN + 1}, {"query": 5}]
 )
-async def test_parameters_that_cannot_be_are_told(catalog: Catalog, me: Principal, params: dict[str, object]) -> None:
+async def test_parameters_that_cannot_be_are_reported(
+    catalog: Catalog, me: Principal, params: dict[str, object]
+) -> None:
     found = await search(catalog, me, **params)
     assert found.error is not None
     assert found.error.code == "INVALID_PARAMS"

@@ -143,7 +143,7 @@ async def test_two_domains_of_one_name_are_refused(
         ("kind = 'local'\nroot = '.'\ndomain = 'Not A Name'", "must be lower-case letters"),
     ],
 )
-async def test_a_source_that_cannot_be_is_told_with_its_table(opened: Open, table: str, said: str) -> None:
+async def test_a_source_that_cannot_be_is_reported_with_its_table(opened: Open, table: str, said: str) -> None:
     with pytest.raises(ConfigError) as told:
         async with opened(f"[sources.mine]\n{table}\n"):
             pass
@@ -151,7 +151,7 @@ async def test_a_source_that_cannot_be_is_told_with_its_table(opened: Open, tabl
     assert said in str(told.value)
 
 
-async def test_the_same_source_twice_in_a_domain_is_told(opened: Open) -> None:
+async def test_the_same_source_twice_in_a_domain_is_reported(opened: Open) -> None:
     tables = "".join(f"[sources.{name}]\nkind = 'local'\nroot = '.'\ndomain = 'docs'\n" for name in "ab")
     with pytest.raises(ConfigError, match=r"\[sources\] domain docs: has the source local:.* twice"):
         async with opened(tables):
@@ -237,7 +237,7 @@ def server_entry(*arguments: str) -> dict[str, Any]:
     return {"command": sys.executable, "args": [str(HOSTILE), *arguments], "timeout_seconds": 20}
 
 
-async def test_a_server_is_met_once_and_one_that_cannot_be_is_told(opened: Open, folder: Path) -> None:
+async def test_a_server_is_met_once_and_one_that_cannot_be_is_reported(opened: Open, folder: Path) -> None:
     servers = {"good": server_entry("plain"), "bad": {"command": "no-such-program-at-all"}, "off": server_entry("x")}
     servers["off"]["enabled"] = False
     (folder / "mcp.json").write_text(json.dumps({"mcpServers": servers}))

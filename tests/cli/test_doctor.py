@@ -186,14 +186,14 @@ def test_a_port_in_use_is_noted(clew: Clew, put: Put, monkeypatch: pytest.Monkey
         assert findings(clew)["port"][0] == "note"
 
 
-def test_a_full_disk_is_told_before_it_hurts(clew: Clew, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_before_it_hurts(clew: Clew, put: Put, monkeypatch: pytest.MonkeyPatch) -> None:
     put("here")
     monkeypatch.setattr("clew.cli.checks.folder_checks.LOW_SPACE", 1 << 80)
     level, text = findings(clew)["space"]
     assert (level, "Free some space" in text) == ("wrong", True)
 
 
-def test_missing_weights_and_packages_are_told_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_weights_and_packages_are_reported_with_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clew.llm.wordllama.find_spec", lambda name: None)
     monkeypatch.setattr("clew.cli.checks.folder_checks._is_installed", lambda name: name != "tantivy")
     found = {each.name: each for each in check_installation(Config())}
@@ -289,7 +289,7 @@ def test_pending_consent_is_one_line_and_so_is_a_broken_file_of_grants(
     assert (level, "is damaged" in text, "start again with `clew trust`" in text) == ("wrong", True, True)
 
 
-def test_the_last_refresh_that_failed_is_told(clew: Clew, folder: Path) -> None:
+def test_the_last_refresh_that_failed_is_reported(clew: Clew, folder: Path) -> None:
     folder.mkdir()
     (folder / "config.toml").write_text("[sources.tables]\nkind = 'warehouse'\nurl = 'sqlite:///shop.db'\n")
     (folder.parent / "shop.db").write_bytes(b"this was never a database" * 10)

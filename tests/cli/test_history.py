@@ -93,7 +93,7 @@ def test_a_place_is_one_as_seen_from_here_or_from_the_top(
     assert clew("blame-why", "../README.md:1").lines[0] == "README.md:1"
 
 
-def test_a_line_beyond_the_end_is_told_with_the_length_of_the_file(clew: Clew, shop: Path) -> None:
+def test_a_line_beyond_the_end_is_reported_with_the_length_of_the_file(clew: Clew, shop: Path) -> None:
     assert "src/core.py:99999'. The file has 9 lines" in clew("blame-why", "src/core.py:99999").err
 
 
@@ -211,7 +211,7 @@ def test_notes_are_found_by_a_question(clew: Clew, shop: Path, kind: str, conten
     assert content in clew("ask", question).out
 
 
-def test_how_to_note_is_told_by_ask_and_where_nothing_was_noted(clew: Clew, shop: Path) -> None:
+def test_how_to_note_is_reported_by_ask_and_where_nothing_was_noted(clew: Clew, shop: Path) -> None:
     assert "history://tools/store_summary" in clew("ask", "note a decision", "--agent").out
     nothing = clew("get", "history://tools/search_history", "query=zzqx")
     assert "To note something: `clew get history://tools/store_summary" in nothing.out

@@ -106,7 +106,7 @@ def test_a_login_that_is_refused_is_told_on_one_line(clew: Clew, configured: Pat
 
 
 @pytest.mark.parametrize("command", ["login", "logout"])
-def test_a_server_that_is_not_there_is_told_with_where_to_look(clew: Clew, folder: Path, command: str) -> None:
+def test_a_server_that_is_not_there_is_reported_with_where_to_look(clew: Clew, folder: Path, command: str) -> None:
     missing = clew("mcp", command, "nowhere")
     assert missing.code == 1
     assert missing.err.splitlines()[-1].startswith("clew: no server 'nowhere'. `clew mcp ls` lists them")

@@ -196,7 +196,7 @@ def test_values_that_an_option_cannot_have_are_wrong_usage(
 @pytest.mark.parametrize(
     "arguments", [["trail", "ls"], ["trail", "tail"], ["hygiene", "run"], ["secret", "ls"], ["token"]]
 )
-def test_where_there_is_no_trail_nothing_is_made_and_the_next_step_is_told(
+def test_where_there_is_no_trail_nothing_is_made_and_the_next_step_is_reported(
     clew: Clew, folder: Path, arguments: list[str]
 ) -> None:
     result = clew(*arguments)

@@ -173,7 +173,7 @@ async def test_instructions_count_what_there_is(clew: Clew, project: Path) -> No
         assert f"Clew fronts 4 domains ({names}) with {routes} routes and" in client.instructions
 
 
-def test_wrong_settings_are_told_before_the_protocol_begins(clew: Clew, folder: Path) -> None:
+def test_wrong_settings_are_reported_before_the_protocol_begins(clew: Clew, folder: Path) -> None:
     folder.mkdir()
     (folder / "config.toml").write_text("[sources.docs]\nkind = 'nowhere'\n")
     result = clew("mcp")
@@ -265,7 +265,7 @@ def test_further_hosts_are_let_in_by_settings(clew: Clew, project: Path, folder:
         assert process.stderr.read() == ""
 
 
-def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_told(
+def test_wrong_settings_of_the_catalog_leave_the_trail_served_and_are_reported(
     clew: Clew, project: Path, folder: Path
 ) -> None:
     (folder / "config.toml").write_text("[sources.docs]\nkind = 'nowhere'\n")

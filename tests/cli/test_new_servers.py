@@ -98,7 +98,7 @@ def test_an_address_is_added_with_headers_and_without_being_contacted_before_the
     assert (listed["target"], listed["trusted"], listed["logged_in"]) == ("far.example", True, False)
 
 
-def test_options_of_the_program_are_its_own_and_a_secret_is_told(clew: Clew, folder: Path) -> None:
+def test_options_of_the_program_are_its_own_and_a_secret_is_reported(clew: Clew, folder: Path) -> None:
     given = ["--env", f"API_KEY={TOKEN}", "--env", "OTHER_TOKEN=${X}", "--env", "MODE=a=b"]
     done = clew("mcp", "add", "odd", *given, "--no-look", "--", "prog", "--json", "--help", "-y", "--folder=")
     assert done.code == 0, done.err
@@ -110,7 +110,7 @@ def test_options_of_the_program_are_its_own_and_a_secret_is_told(clew: Clew, fol
     assert TOKEN not in done.out + done.err
 
 
-def test_a_server_that_cannot_be_looked_at_is_added_and_told(clew: Clew, folder: Path) -> None:
+def test_a_server_that_cannot_be_looked_at_is_added_and_reported(clew: Clew, folder: Path) -> None:
     done = clew("mcp", "add", "lost", "--json", "--", "no-such-program-at-all")
     assert (done.code, "cannot be started" in done.json["problem"]) == (1, True)
     assert written(folder) == ["lost"]

@@ -152,7 +152,7 @@ def test_others_cannot_look_into_a_new_folder(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / ".clew").stat().st_mode & 0o077 == 0
 
 
-def test_a_place_where_no_folder_can_be_is_told(tmp_path: Path) -> None:
+def test_a_place_where_no_folder_can_be_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ReadOnly, match="cannot be set up"):
         prepare_folder(tmp_path / "file" / ".clew")
@@ -186,7 +186,7 @@ def test_commands_work_from_any_folder_of_the_project(
     assert found["folder"] == str(folder)
 
 
-def test_a_new_trail_is_told_with_its_place(clew: Clew, folder: Path) -> None:
+def test_a_new_trail_is_reported_with_its_place(clew: Clew, folder: Path) -> None:
     assert clew("trail", "put", "--title", "first").err == f"A new trail: {folder / 'trail.db'}\n"
     assert clew("trail", "put", "--title", "second").err == ""
 

@@ -221,7 +221,7 @@ def test_a_person_sees_the_decision_line_by_line(clew: Clew) -> None:
         (("hm", "--script", "no.yaml"), "no.yaml"),
     ],
 )
-def test_wrong_arguments_are_told(clew: Clew, arguments: tuple[str, ...], told: str) -> None:
+def test_wrong_arguments_are_reported(clew: Clew, arguments: tuple[str, ...], told: str) -> None:
     result = clew("route", *arguments)
     assert result.code == 2
     assert told in result.err

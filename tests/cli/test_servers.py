@@ -87,7 +87,7 @@ def test_secrets_that_are_kept_are_still_not_shown(clew: Clew, folder: Path) -> 
     assert TOKEN in (folder / "mcp.json").read_text()
 
 
-def test_a_server_that_cannot_be_looked_at_is_told_and_kept(clew: Clew, folder: Path) -> None:
+def test_a_server_that_cannot_be_looked_at_is_reported_and_kept(clew: Clew, folder: Path) -> None:
     offer(folder, broken={"command": "no-such-program-at-all"})
     result = clew("mcp", "import")
     assert result.code == 1

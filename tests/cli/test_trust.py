@@ -304,7 +304,7 @@ def test_consent_is_listed_and_revoked(repository: Repository) -> None:
     assert repository.ran == ["module"]
 
 
-def test_a_broken_file_of_grants_is_told_and_is_no_consent(repository: Repository, trust_file: Path) -> None:
+def test_a_broken_file_of_grants_is_reported_and_is_no_consent(repository: Repository, trust_file: Path) -> None:
     assert run("trust", "--yes").returncode == 0
     trust_file.write_text("{")
     run("trail", "put", "--title", "A trail")

@@ -58,7 +58,7 @@ def test_rules_and_toolsets_are_compared_too(clew: Clew, project: Path) -> None:
     assert "      +- ledger://tools/hidden/steal" in out
 
 
-def test_a_file_that_became_a_program_is_told_and_needs_consent_again(clew: Clew, project: Path) -> None:
+def test_a_file_that_became_a_program_is_reported_and_needs_consent_again(clew: Clew, project: Path) -> None:
     (project / SCRIPT).chmod(0o755)
     (listed,) = [each for each in clew("skills", "list", "--json").json if each["name"] == "refunding"]
     assert listed["state"].startswith("not trusted yet")

@@ -76,7 +76,7 @@ def test_retried_and_dropped_letters_are_listed_in_json(clew: Clew, dead_letters
     assert clew("dlq", "retry", *dead_letters[1:], "--json").json == {"retried": dead_letters[1:]}
 
 
-def test_a_letter_that_is_not_there_is_told(clew: Clew, put: Put) -> None:
+def test_a_letter_that_is_not_there_is_reported(clew: Clew, put: Put) -> None:
     put("here")
     for verb in ("retry", "drop"):
         unknown, missing = clew("dlq", verb, "99-99"), clew("dlq", verb)

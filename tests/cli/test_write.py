@@ -87,7 +87,7 @@ def test_json_lines_are_written_all_or_none(clew: Clew) -> None:
         (b"[" * 100_000, "standard input"),
     ],
 )
-def test_a_draft_that_cannot_be_used_is_told_with_its_place(clew: Clew, stdin: bytes, said: str) -> None:
+def test_a_draft_that_cannot_be_used_is_reported_with_its_place(clew: Clew, stdin: bytes, said: str) -> None:
     result = clew("trail", "put", stdin=stdin)
     assert (result.code, result.out) == (1, "")
     told = [line for line in result.err.splitlines() if not line.startswith("A new trail: ")]

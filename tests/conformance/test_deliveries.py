@@ -336,7 +336,7 @@ async def test_a_claim_that_waits_gets_what_another_worker_lets_go(trail: Trail,
         assert titles(await waiting) == ["A1" if end == "release" else "A2"]
 
 
-async def test_a_claim_that_waits_for_an_unregistered_consumer_is_told(trail: Trail, me: Principal) -> None:
+async def test_a_claim_that_waits_for_an_unregistered_consumer_is_reported(trail: Trail, me: Principal) -> None:
     await register(trail, me)
     waiting = asyncio.ensure_future(wait_for_one(trail, me))
     await asyncio.sleep(0)

@@ -141,7 +141,7 @@ async def test_files_and_commits_are_cited_nevertheless(cloned: Path) -> None:
     assert "postgres" in listed
 
 
-async def test_after_consent_all_of_it_is_told_by_the_same_process_too(cloned: Path) -> None:
+async def test_after_consent_all_of_it_is_reported_by_the_same_process_too(cloned: Path) -> None:
     async with opened(cloned) as app:
         await app.knowledge().gather()
         before = "\n".join(await known(app, "why do we deploy with make"))

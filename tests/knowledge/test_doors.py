@@ -74,7 +74,7 @@ async def test_unknown_facts_about_tools_are_named_and_can_be_added(app: App) ->
     assert "Not known" not in later
 
 
-async def test_all_kinds_of_tools_are_told_at_once_unless_one_is_named(app: App) -> None:
+async def test_all_kinds_of_tools_are_reported_at_once_unless_one_is_named(app: App) -> None:
     answer = await get(app, "code://tools/discover_tools")
     kinds = ["linter", "formatter", "type checker", "test framework", "language server"]
     assert re.findall(r"^## (.+)$", answer, re.M) == ["Commands", *kinds]
@@ -120,7 +120,7 @@ async def test_ask_finds_the_tool_for_dependencies_and_patterns(app: App, query:
 
 
 @pytest.mark.req("SYL-26")
-async def test_dependencies_and_patterns_are_told_with_their_places(app: App) -> None:
+async def test_dependencies_and_patterns_are_reported_with_their_places(app: App) -> None:
     write(app.knowledge().root, "src/store.py", "class OrderRepository:\n    pass\n")
     await app.knowledge().gather()
     dependencies = await get(app, "code://tools/analyze_dependencies", target="src")

@@ -131,7 +131,7 @@ async def test_a_statement_of_a_model_that_the_code_does_not_support_is_marked(t
     assert lines[1].startswith(f"- {UNVERIFIED} We use kafka for waiting [1]")
 
 
-async def test_a_model_that_there_is_not_is_told_and_costs_no_answer(tmp_path: Path) -> None:
+async def test_a_model_that_there_is_not_is_reported_and_costs_no_answer(tmp_path: Path) -> None:
     async with opened(tmp_path, model="no-such-role") as app:
         await app.knowledge().gather()
         lines = await known(app, "explain how backoff works")

@@ -207,7 +207,7 @@ async def test_calls_without_ids_or_numbers_stay_apart(provider: FakeProvider, m
         ("lab", sent(failed_choice(finish_reason="error", error={"code": 401, "message": "no"})), "auth"),
     ],
 )
-async def test_errors_are_told_by_their_code_their_words_or_their_status(
+async def test_errors_are_reported_by_their_code_their_words_or_their_status(
     provider: FakeProvider, models: Models, name: str, answer: Write, kind: str
 ) -> None:
     provider.answers = [answer]

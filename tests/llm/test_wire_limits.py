@@ -73,7 +73,7 @@ EXCESSES = [
 
 
 @pytest.mark.parametrize(("pieces", "said"), EXCESSES)
-async def test_an_answer_without_end_is_cut_off_and_told(
+async def test_an_answer_without_end_is_cut_off_and_reported(
     models: Models, provider: FakeProvider, pieces: tuple[str, ...], said: str
 ) -> None:
     closed = asyncio.Event()

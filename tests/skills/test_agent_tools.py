@@ -16,7 +16,7 @@ def test_an_agent_that_names_no_tools_has_the_usual_ones_and_one_with_an_empty_l
     assert tools_of(AgentSpec(name="none", tools=())) == ()
 
 
-def test_what_is_denied_altogether_is_no_tool_of_the_agent_by_whatever_name() -> None:
+def test_a_completely_denied_tool_is_missing_under_every_name() -> None:
     rules = AgentPermissions(deny=("Bash", "write-*", "read-file(secrets/**)"))
     agent = AgentSpec(name="careful", permissions=rules)
     assert tools_of(agent) == ("ask", "get", "read-file", "edit-file", "preview-edit", "glob", "grep", "fetch")

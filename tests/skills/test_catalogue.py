@@ -33,14 +33,14 @@ def test_it_never_costs_more_than_its_budget(number: int, domains: int) -> None:
     assert count_tokens(text) <= BUDGET
 
 
-def test_what_was_left_out_is_counted() -> None:
+def test_omitted_skills_are_counted() -> None:
     text = build_catalogue(skills(5_000))
     told = text.count("skill-number-")
     assert 100 < told < 5_000
     assert f"and {5_000 - told:,} more" in text
 
 
-def test_with_less_room_only_the_first_sentence_is_told() -> None:
+def test_with_a_smaller_budget_only_the_first_sentence_is_shown() -> None:
     text = build_catalogue(skills(40))
     assert text.count("Reads a thing and says what is in it.") == 40
 

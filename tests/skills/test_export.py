@@ -113,7 +113,7 @@ def names_in(exported: list[dict[str, Any]]) -> list[str]:
 @pytest.mark.req("CAR-21")
 @pytest.mark.req("O13")
 @pytest.mark.parametrize("shape", SHAPES)
-async def test_what_an_agent_has_is_valid_in_every_shape(shape: Shape, clock: ManualClock) -> None:
+async def test_the_tools_of_an_agent_are_valid_in_every_format(shape: Shape, clock: ManualClock) -> None:
     registry = ToolRegistry()
     registry.register("search", [TOOLS["googleSearch"], TOOLS["bingSearch"]])
     session = AgentSession(MANIFEST, registry, MemoryExposures(clock), by=ME, agent="researcher", clock=clock)
@@ -126,7 +126,7 @@ async def test_what_an_agent_has_is_valid_in_every_shape(shape: Shape, clock: Ma
 
 @pytest.mark.req("CAR-21")
 @pytest.mark.parametrize("shape", SHAPES)
-def test_odd_names_and_long_texts_are_valid_and_can_be_told_back(shape: Shape) -> None:
+def test_odd_names_and_long_texts_are_valid_and_can_be_decoded(shape: Shape) -> None:
     exported = export_tools(ODD, shape)
     for each in exported.tools:
         jsonschema.validate(each, SCHEMAS[shape])
@@ -207,7 +207,7 @@ def test_names_at_the_limits_of_a_shape_stay_as_they_are() -> None:
 
 
 @given(names=st.lists(st.text(max_size=140), max_size=8, unique=True), shape=st.sampled_from(SHAPES[1:]))
-def test_whatever_the_names_they_are_allowed_and_no_two_are_alike(names: list[str], shape: Shape) -> None:
+def test_encoded_names_are_valid_and_distinct(names: list[str], shape: Shape) -> None:
     written = [written_name(name, shape) for name in names]
     assert len(set(written)) == len(names)
     for each in written:

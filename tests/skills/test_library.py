@@ -62,7 +62,7 @@ def test_a_project_is_read_with_the_files_of_other_programs_and_a_team_alone(tmp
     assert set(Skills.from_folder(team).manifest.skills) == {"webSearch", "dataAnalysis"}
 
 
-async def test_what_a_program_chooses_holds_for_every_way_to_open_it(tmp_path: Path) -> None:
+async def test_options_of_a_program_apply_to_every_way_to_open_it(tmp_path: Path) -> None:
     root = write(tmp_path, {**researcher(), "agents/researcher.md": markdown("For {{ USER }}.")})
     named = Skills.from_folder(root, variables=Variables({"USER": "Ada"}), max_skills=1)
     assert (await named.get_prompt("researcher")).content.startswith("For Ada.")
@@ -81,7 +81,7 @@ async def test_a_tool_that_no_toolset_lists_is_told_of(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CAR-08")
-async def test_the_state_of_nobody_and_of_what_has_not_begun_is_none(skills: Skills) -> None:
+async def test_the_state_of_an_unknown_agent_or_an_unstarted_session_is_none(skills: Skills) -> None:
     assert await skills.get_session_state("researcher") is None
     assert await skills.get_session_state("stranger") is None
     await skills.get_tools("researcher")

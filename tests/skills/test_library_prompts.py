@@ -44,7 +44,7 @@ async def test_a_second_prompt_of_the_same_state_and_variables_is_not_built(skil
 
 
 @pytest.mark.req("CAR-30")
-async def test_whatever_a_prompt_tells_of_makes_it_another_when_it_changes(
+async def test_a_prompt_changes_with_everything_that_it_contains(
     skills: Skills, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = [await skills.get_prompt("researcher")]
@@ -181,7 +181,7 @@ async def test_after_a_compaction_all_that_was_loaded_can_be_put_back(skills: Sk
     assert await skills.reinject("researcher") == ""
 
 
-async def test_a_skill_that_is_withheld_is_neither_told_of_nor_suggested(sets: Exposures, clock: ManualClock) -> None:
+async def test_a_withheld_skill_is_neither_named_nor_suggested(sets: Exposures, clock: ManualClock) -> None:
     distrusted = {"charts"}
     finder = Naming()
     skills = Skills(
@@ -259,7 +259,7 @@ async def test_a_need_suggests_the_skill_that_is_for_it(finding: Skills) -> None
 
 
 @pytest.mark.req("CAR-17")
-async def test_what_is_suggested_follows_the_manifest(finding: Skills) -> None:
+async def test_suggestions_follow_the_manifest(finding: Skills) -> None:
     assert await finding.suggest_skills("statistics of data in a table")
     poems = Skill(name="poems", description="Write poems, verses and rhymes")
     finding.use(replace(finding.manifest, skills={"poems": poems}))

@@ -142,7 +142,7 @@ def test_the_catalogue_tells_what_can_still_be_loaded() -> None:
     assert names_in(prompt("search", "analysis").sections["catalogue"]) == ["other"]
 
 
-def test_an_initial_skill_that_was_taken_away_is_not_told_as_there() -> None:
+def test_an_unloaded_initial_skill_is_not_in_the_prompt() -> None:
     found = prompt("analysis")
     assert "initial_skills" not in found.sections
     assert "search" in names_in(found.sections["catalogue"])
@@ -184,7 +184,7 @@ def test_the_same_state_gives_the_same_bytes() -> None:
 
 
 @pytest.mark.req("CAR-26")
-def test_toolsets_without_a_skill_are_told_after_the_skills() -> None:
+def test_toolsets_without_a_skill_are_listed_after_the_skills() -> None:
     alone = SessionState(
         agent_name="researcher", loaded_toolsets=("plots", "math"), exposed_domain_tools=("plot", "sum")
     )

@@ -33,7 +33,7 @@ def test_a_registry_without_tools_has_no_toolsets(registry: ToolRegistry) -> Non
 
 
 @pytest.mark.req("CAR-18")
-def test_what_was_registered_is_found(registry: ToolRegistry) -> None:
+def test_registered_tools_are_found(registry: ToolRegistry) -> None:
     registry.register("search-tools", {"google": GOOGLE})
     assert registry.get_tools("search-tools") == {"google": GOOGLE}
     registry.register("more", [BING])
@@ -52,7 +52,7 @@ def test_a_second_registration_is_merged_and_its_tools_win(registry: ToolRegistr
 
 
 @pytest.mark.req("CAR-18")
-def test_what_is_given_out_cannot_be_changed(registry: ToolRegistry) -> None:
+def test_returned_mappings_cannot_be_changed(registry: ToolRegistry) -> None:
     given = {"google": GOOGLE}
     registry.register("search", given)
     given["bing"] = BING
@@ -84,7 +84,7 @@ def test_unknown_and_repeated_toolsets_count_for_nothing(registry: ToolRegistry)
 
 
 @pytest.mark.req("CAR-18")
-def test_of_two_tools_with_one_name_that_of_the_later_toolset_wins(registry: ToolRegistry) -> None:
+def test_the_later_of_two_toolsets_wins_with_a_tool_of_one_name(registry: ToolRegistry) -> None:
     registry.register("set1", {"execute": FIRST})
     registry.register("set2", {"execute": SECOND})
     assert registry.get_tools_for_toolsets(["set1", "set2"])["execute"] is SECOND
@@ -103,7 +103,7 @@ def test_toolsets_are_listed_in_the_order_of_registration(registry: ToolRegistry
 
 @pytest.mark.req("CAR-18")
 @pytest.mark.parametrize("broken", [None, "text", 5, {}, object()])
-def test_what_is_no_tool_is_refused_and_nothing_is_added(registry: ToolRegistry, broken: Any) -> None:
+def test_an_object_that_is_not_a_tool_is_refused_and_nothing_is_added(registry: ToolRegistry, broken: Any) -> None:
     with pytest.raises(ValidationError, match="toolset 'tools': 'nullTool' is not a tool") as caught:
         registry.register("tools", {"google": GOOGLE, "nullTool": broken})
     assert caught.value.context == {"toolName": "nullTool"}
@@ -200,7 +200,7 @@ def test_tools_and_providers_win_in_the_order_of_registration(registry: ToolRegi
 
 
 @pytest.mark.req("CAR-31")
-def test_a_provider_that_fails_is_told_and_run_again(registry: ToolRegistry) -> None:
+def test_a_provider_that_fails_is_reported_and_run_again(registry: ToolRegistry) -> None:
     answers: list[Any] = [ValueError("password=hunter2"), None, [GOOGLE]]
 
     def provide() -> Any:
@@ -250,7 +250,7 @@ async def test_one_name_in_two_toolsets_is_warned_of_and_both_are_reached_by_qua
 
 
 @pytest.mark.req("CAR-23")
-def test_a_third_toolset_with_the_name_is_told_with_all_of_them(
+def test_a_third_toolset_with_the_name_is_reported_with_all_of_them(
     registry: ToolRegistry, caplog: pytest.LogCaptureFixture
 ) -> None:
     for name in ("a", "b", "c"):
@@ -328,7 +328,7 @@ def test_the_version_is_another_one_after_each_change_and_only_then() -> None:
         ({"loadSkill": make_tool("a")}, "toolset 'x': loadSkill is the name of a meta-tool. Give it another name"),
     ],
 )
-def test_what_cannot_be_registered_is_told_with_what_to_do(registry: ToolRegistry, given: Any, said: str) -> None:
+def test_errors_of_a_registration_say_what_to_do(registry: ToolRegistry, given: Any, said: str) -> None:
     with pytest.raises(ValidationError) as caught:
         registry.register("x", given)
     assert str(caught.value) == said

@@ -93,7 +93,7 @@ def test_code_that_was_changed_in_the_file_is_not_taken_for_what_was_promoted(sc
 
 
 @pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 99}', b"\xff", b"[" * 100_000])
-def test_a_damaged_file_is_told_and_left_as_it_is(scripts: Scripts, file: Path, content: bytes) -> None:
+def test_a_damaged_file_is_reported_and_left_as_it_is(scripts: Scripts, file: Path, content: bytes) -> None:
     file.parent.mkdir()
     file.write_bytes(content)
     for call in (scripts.list, lambda: scripts.promote("add", "python", CODE)):
@@ -106,7 +106,9 @@ def test_a_damaged_file_is_told_and_left_as_it_is(scripts: Scripts, file: Path, 
 @pytest.mark.parametrize(
     ("name", "language", "code"), [("", "python", "x"), ("../x", "python", "x"), ("x", "", "x"), ("x", "python", "  ")]
 )
-def test_what_cannot_be_kept_is_refused(scripts: Scripts, file: Path, name: str, language: str, code: str) -> None:
+def test_a_script_that_cannot_be_stored_is_refused(
+    scripts: Scripts, file: Path, name: str, language: str, code: str
+) -> None:
     with pytest.raises(InvalidInput):
         scripts.promote(name, language, code)
     assert not file.exists()
@@ -139,7 +141,7 @@ def test_there_is_an_end_to_how_much_is_kept(scripts: Scripts, file: Path, clock
     assert "last" in {each.name for each in saved}
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, clock: ManualClock) -> None:
+def test_a_place_that_cannot_be_written_is_reported(tmp_path: Path, clock: ManualClock) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(ReadOnly):
         Scripts(FileStore(tmp_path / "file" / "scripts.json"), clock).promote("add", "python", CODE)

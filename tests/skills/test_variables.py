@@ -20,7 +20,7 @@ def test_a_placeholder_may_have_any_spacing_inside(text: str) -> None:
 
 @pytest.mark.req("CAR-28")
 @pytest.mark.parametrize("text", ["{{ var }}", "{{ MISSING }}", "{{ Var }}", "{{ VARS }}"])
-def test_what_is_not_defined_stays_and_case_counts(text: str) -> None:
+def test_an_undefined_placeholder_stays_and_names_are_case_sensitive(text: str) -> None:
     assert inject(text, VALUES) == text
 
 
@@ -159,7 +159,7 @@ def test_braces_that_never_close_do_not_hide_what_follows_far_below() -> None:
     assert inject("{{ VAR } " + "." * 500 + "{{ OTHER }} {'a': {'b': 1}}", VALUES).endswith("o {'a': {'b': 1}}")
 
 
-def test_names_are_told_once_in_their_order() -> None:
+def test_names_are_listed_once_in_their_order() -> None:
     assert find_names("{{ B }} {{ A }} {{B}} {{ {{ C }} }} {{ }}") == ["B", "A"]
 
 
@@ -207,7 +207,7 @@ def test_names_are_found_without_any_spacing() -> None:
 
 
 @pytest.mark.req("CAR-31")
-def test_a_value_that_is_no_text_is_told_with_what_is_allowed() -> None:
+def test_a_value_that_is_no_text_is_reported_with_what_is_allowed() -> None:
     with pytest.raises(ValidationError) as caught:
         Variables({"A": {"b": "c"}})  # type: ignore[dict-item]
     said = "the variable A is dict, not one of: text, number, true or false, list of strings"
@@ -216,6 +216,6 @@ def test_a_value_that_is_no_text_is_told_with_what_is_allowed() -> None:
 
 
 @pytest.mark.req("CAR-31")
-def test_a_name_that_is_no_text_is_told() -> None:
+def test_a_name_that_is_no_text_is_reported() -> None:
     with pytest.raises(ValidationError, match="the name 1 of a variable is not text"):
         Variables().resolve(call={"A": "b", 1: "x"})  # type: ignore[dict-item]

@@ -73,7 +73,7 @@ def test_spans_of_an_outage_arrive_when_the_collector_answers_again(caplog: pyte
     assert told[1].endswith("answers again")
 
 
-def test_what_does_not_fit_into_the_queue_is_dropped_and_counted() -> None:
+def test_spans_that_do_not_fit_into_the_queue_are_dropped_and_counted() -> None:
     metrics = Metrics()
     with collecting() as (collector, address):
         collector.status = 503
@@ -116,7 +116,7 @@ def test_the_last_spans_are_sent_at_the_end() -> None:
         assert [each.name for each in collector.spans] == ["span 1"]
 
 
-def test_metrics_that_nobody_takes_hold_back_no_spans() -> None:
+def test_refused_metrics_do_not_delay_spans() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent, collecting() as (collector, address):
         # it accepts connections, and says nothing
         nobody = f"http://127.0.0.1:{silent.getsockname()[1]}/v1/metrics"
@@ -129,7 +129,7 @@ def test_metrics_that_nobody_takes_hold_back_no_spans() -> None:
                 assert len(collector.spans) == 1
 
 
-def test_an_address_without_metrics_is_told_of_once_while_spans_arrive(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_address_without_metrics_is_logged_once_while_spans_arrive(caplog: pytest.LogCaptureFixture) -> None:
     with collecting() as (spans, to_spans), collecting() as (numbers, to_numbers):
         numbers.status = 404
         settings = settings_for(to_spans, metrics=f"{to_numbers}/v1/metrics", metrics_every=0.01)
@@ -226,7 +226,7 @@ def test_the_standard_variables_say_where_spans_and_metrics_go(
     assert (found.traces, found.metrics, found.problems) == (traces, metrics, ())
 
 
-def test_a_variable_that_cannot_be_used_is_told_and_stops_nothing() -> None:
+def test_an_unusable_variable_is_reported_and_stops_nothing() -> None:
     given = {
         "OTEL_EXPORTER_OTLP_ENDPOINT": BASE,
         "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL": "grpc",

@@ -65,7 +65,7 @@ def test_arguments_that_are_filled_in_become_what_json_holds() -> None:
         GuidedContent(content="c", guidance=[guide("d://tools/a", "half \ud800")]),
     ],
 )
-def test_what_json_cannot_hold_is_refused(value: Any) -> None:
+def test_values_that_json_cannot_represent_are_refused(value: Any) -> None:
     with pytest.raises((TypeError, ValueError)):
         as_content(value)
 

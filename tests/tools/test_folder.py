@@ -75,7 +75,7 @@ def test_a_whole_path_within_the_folder_is_taken_by_either_name_of_it(tmp_path: 
         *(".clew/trail.db", ".clew/trail.db-wal", "inner/.clew/trail.db", ".clew/keys/x", ".netrc", "hole/x", ".env/x"),
     ],
 )
-def test_what_is_made_to_hold_secrets_is_kept_from_tools(tmp_path: Path, path: str) -> None:
+def test_files_for_secrets_are_hidden_from_tools(tmp_path: Path, path: str) -> None:
     root = plant(tmp_path, {".ssh/x": "key"})
     (root / "hole").symlink_to(".ssh")
     with pytest.raises(ToolFailure, match="usually holds secrets") as caught:
@@ -85,7 +85,7 @@ def test_what_is_made_to_hold_secrets_is_kept_from_tools(tmp_path: Path, path: s
 
 
 @pytest.mark.parametrize("path", [".env.example", "environment.py", ".github/x.yml", ".clew/config.toml", "keys.py"])
-def test_what_only_looks_a_little_like_a_secret_is_not(tmp_path: Path, path: str) -> None:
+def test_files_with_similar_names_are_not_secret(tmp_path: Path, path: str) -> None:
     assert WorkingFolder(tmp_path).locate(path) == path
 
 
@@ -105,7 +105,7 @@ def test_secrets_of_the_home_folder_are_kept_where_it_is_the_working_folder(
         *("sub/mise.toml", ".helix/config.toml", ".Opencode/agent/a.md", "team.code-workspace", ".nvimrc"),
     ],
 )
-def test_what_decides_what_is_run_is_read_but_not_written(tmp_path: Path, path: str) -> None:
+def test_files_that_make_programs_run_can_be_read_but_not_written(tmp_path: Path, path: str) -> None:
     folder = WorkingFolder(tmp_path)
     assert folder.locate(path) == path
     assert "tools may not write" in refusal(folder, path, to_write=True)
@@ -132,7 +132,7 @@ def test_a_missing_file_names_what_may_be_meant(tmp_path: Path) -> None:
         folder.read("src/raedme.md", 100)
 
 
-def test_what_becomes_a_link_after_it_was_checked_is_not_opened(tmp_path: Path) -> None:
+def test_a_path_that_becomes_a_link_after_its_check_is_not_opened(tmp_path: Path) -> None:
     plant(tmp_path, {"outside/a.txt": "secret", "root/inner/a.txt": "mine"})
     folder = WorkingFolder(tmp_path / "root")
     real = folder.locate("inner/a.txt")
@@ -204,7 +204,7 @@ def test_a_file_over_the_limit_is_not_read(tmp_path: Path) -> None:
         folder.read("a", 10)
 
 
-def test_names_of_any_bytes_are_told_in_plain_text(tmp_path: Path) -> None:
+def test_names_of_any_bytes_are_shown_as_plain_text(tmp_path: Path) -> None:
     folder = WorkingFolder(tmp_path)
     for name in ("a\x1b[31mb", "zeile\nzwei", os.fsdecode(b"caf\xe9"), "\ud800"):
         with pytest.raises((NotFound, InvalidInput)) as caught:
@@ -212,7 +212,7 @@ def test_names_of_any_bytes_are_told_in_plain_text(tmp_path: Path) -> None:
         assert str(caught.value).encode().decode().isprintable()
 
 
-def test_where_folders_cannot_be_opened_one_by_one_the_same_holds(
+def test_the_same_rules_apply_where_folders_cannot_be_opened_one_by_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "STEPWISE", False)

@@ -96,7 +96,7 @@ def test_a_denied_command_is_denied_wherever_it_stands(command: str) -> None:
     assert run(policy, command) == "deny"
 
 
-def test_a_denial_holds_whatever_else_is_allowed() -> None:
+def test_a_denial_overrides_every_allowance() -> None:
     policy = extend(DEFAULT, [PermissionRule(tool="*", verdict="allow"), parse_rule("read-file(secret/.env)", "allow")])
     assert verdict(policy, "read-file", file_path="secret/.env") == "deny"
 
@@ -191,7 +191,7 @@ def test_a_decision_says_why_and_what_could_be_agreed_to() -> None:
         ({"command": "ls '\u202e'"}, {"command": "ls '\\u202e'"}),
     ],
 )
-def test_what_is_agreed_to_for_longer_is_that_very_line_in_that_folder(
+def test_a_lasting_permission_covers_exactly_that_line_in_that_folder(
     one: dict[str, Any], other: dict[str, Any]
 ) -> None:
     first, second = decide(DEFAULT, "exec", one), decide(DEFAULT, "exec", other)
@@ -199,7 +199,7 @@ def test_what_is_agreed_to_for_longer_is_that_very_line_in_that_folder(
     assert (first.pattern + second.pattern).isascii()
 
 
-def test_what_is_agreed_to_is_the_folder_that_a_link_leads_to(tmp_path: Path) -> None:
+def test_a_lasting_permission_covers_the_folder_that_a_link_leads_to(tmp_path: Path) -> None:
     folder = WorkingFolder(plant(tmp_path, {"build/a": "x"}))
     (tmp_path / "open").symlink_to("build")
     found = decide(DEFAULT, "exec", {"command": "rm -rf *", "cwd": "open"}, place=folder.locate)
@@ -302,9 +302,7 @@ def test_a_pattern_of_many_stars_takes_no_time() -> None:
 SETTINGS = PermissionsConfig(allow=("exec(git status*)", "read-file(docs/**)"), ask=("grep",), deny=("fetch",))
 
 
-def test_what_settings_forbid_holds_at_once_and_what_they_allow_waits_for_consent(
-    tmp_path: Path, trust_file: Path
-) -> None:
+def test_denials_of_settings_apply_at_once_and_allowances_wait_for_consent(tmp_path: Path, trust_file: Path) -> None:
     before = policy_of(SETTINGS, is_granted=False)
     assert (run(before, "git status"), verdict(before, "grep", pattern="x")) == ("ask", "ask")
     asked = decide(before, "exec", {"command": "git status"})
@@ -339,7 +337,7 @@ def test_permissions_are_read_from_the_settings_of_a_folder(tmp_path: Path) -> N
         rules_of(PermissionsConfig(ask=("exec(",)))
 
 
-def test_a_rule_about_no_tool_is_told_with_the_name_that_was_meant() -> None:
+def test_a_rule_about_an_unknown_tool_is_reported_with_the_probable_name() -> None:
     settings = PermissionsConfig(allow=("exec(ls)", "read-*"), deny=("fech", "*"))
     (told,) = find_strays(settings, ["exec", "fetch", "read-file"])
     assert told.startswith("permissions.deny: 'fech' matches no tool. Did you mean fetch?")
@@ -354,6 +352,6 @@ def test_a_rule_about_no_tool_is_told_with_the_name_that_was_meant() -> None:
         ("two words", "is not the name of a tool"),
     ],
 )
-def test_what_keeps_a_text_from_being_a_rule_is_said_in_words(text: str, said: str) -> None:
+def test_the_error_of_an_invalid_rule_has_the_reason(text: str, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         parse_rule(text, "deny")

@@ -82,14 +82,14 @@ async def test_a_cancelled_command_is_killed_with_all_that_it_started(tmp_path: 
     assert not any(is_running(int(each.read_text())) for each in pids)
 
 
-async def test_what_is_left_in_the_background_ends_with_the_command(tmp_path: Path) -> None:
+async def test_background_processes_end_with_the_command(tmp_path: Path) -> None:
     shown = await box(tmp_path).call_json("exec", command="sleep 1000 & echo $!")
     assert (shown["exit_code"], shown["killed_by"]) == (0, None)
     assert not is_running(int(shown["stdout"]))
 
 
 @pytest.mark.req("PLA-10")
-async def test_output_is_told_while_the_command_runs(tmp_path: Path) -> None:
+async def test_output_is_streamed_while_the_command_runs(tmp_path: Path) -> None:
     """The command continues only after its first line was reported."""
     told: list[str] = []
 
@@ -244,7 +244,7 @@ async def test_behind_a_sandbox_what_a_policy_denies_is_out_of_reach_of_commands
     assert "IBAN 3" not in shown["stdout"]
 
 
-async def test_more_than_can_be_shut_away_is_told(tmp_path: Path) -> None:
+async def test_too_many_denied_paths_are_reported(tmp_path: Path) -> None:
     root = plant(tmp_path, {f"{number}.ledger": "x" for number in range(MOST + 1)})
     denials = Denials(extend(DEFAULT, [parse_rule("*(*.ledger)", "deny")]), "exec")
     with pytest.raises(ToolFailure, match="too many"):

@@ -31,7 +31,7 @@ async def test_a_function_gives_name_description_schema_and_call() -> None:
 
 
 @pytest.mark.req("ERN-02")
-def test_what_the_decorator_is_given_is_what_the_tool_has() -> None:
+def test_arguments_of_the_decorator_become_attributes_of_the_tool() -> None:
     made = some_tool(
         "deep/er",
         "Looks deeper.",

@@ -76,7 +76,7 @@ async def test_a_piece_of_a_new_release_is_created_and_a_changed_one_brought_up_
     assert await bootstrap(trail, ANN, [changed, SECOND]) == BootstrapReport(unchanged=("a", "b"))
 
 
-async def test_what_the_owner_edited_is_left_alone_even_by_a_new_release(trail: Trail) -> None:
+async def test_pieces_that_the_owner_edited_stay_with_a_new_release(trail: Trail) -> None:
     await bootstrap(trail, ANN, [FIRST, SECOND])
     stored = await find(trail, "A")
     await trail.records.update(stored.id, Change(context={"text": "mine"}), expect=1, by=ANN)
@@ -280,7 +280,7 @@ async def test_a_context_without_its_key_fields_is_refused(
         ("note.v1", {"anything": ["goes"]}),
     ],
 )
-async def test_a_context_with_its_key_fields_is_taken_with_whatever_else(
+async def test_a_context_with_its_key_fields_may_have_other_fields(
     trail: Trail, schema_name: str, context: dict[str, object]
 ) -> None:
     await bootstrap(trail, ANN)

@@ -160,7 +160,7 @@ def test_canonical_json_comes_back_equal_and_does_not_depend_on_the_order_of_key
     [{"a": HALF}, {HALF: 1}, {"a": [{"b": HALF}]}, {1: 2}, {None: 1}, {"a": {1: 2}}, {"a": object()}, [], "x", None],
     ids=lambda context: type(context).__name__,
 )
-def test_what_json_cannot_hold_is_refused(context: Any) -> None:
+def test_values_that_json_cannot_represent_are_refused(context: Any) -> None:
     with pytest.raises(InvalidInput) as caught:
         check_context(context)
     assert caught.value.field == "context"

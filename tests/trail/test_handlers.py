@@ -38,7 +38,7 @@ async def test_a_handler_turns_an_event_into_breadcrumbs(trail: Trail) -> None:
     assert shouted.session == "s1"
 
 
-def test_a_handler_is_named_after_its_function_unless_told_otherwise() -> None:
+def test_a_handler_has_the_name_of_its_function_by_default() -> None:
     async def tidy(event: Event, deps: None) -> None:
         return None
 

@@ -293,7 +293,7 @@ def test_the_context_is_never_changed(context: dict[str, Any], include: list[str
 
 @settings(deadline=None)
 @given(CONTEXTS, st.lists(NAMES))
-def test_what_is_included_and_what_is_excluded_do_not_overlap(context: dict[str, Any], names: list[str]) -> None:
+def test_included_and_excluded_fields_do_not_overlap(context: dict[str, Any], names: list[str]) -> None:
     assert apply_hints(apply_hints(context, {"exclude": names}), {"include": [n for n in names if "." not in n]}) == {}
 
 

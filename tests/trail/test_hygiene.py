@@ -142,7 +142,7 @@ async def test_it_runs_at_intervals_until_cancelled(trail: Trail, clock: ManualC
 
 
 @pytest.mark.req("RCR-12")
-async def test_where_it_is_not_enabled_it_runs_only_by_hand(trail: Trail, clock: ManualClock) -> None:
+async def test_disabled_hygiene_runs_only_by_hand(trail: Trail, clock: ManualClock) -> None:
     hygiene = Hygiene(trail, by=ANN, clock=clock, enabled=False)
 
     async with asyncio.timeout(PATIENCE):

@@ -129,7 +129,7 @@ async def test_a_node_is_a_breadcrumb_with_tags_and_the_vector_of_name_and_conte
         ({"name": ""}, "title"),
     ],
 )
-async def test_what_is_no_node_is_refused_and_not_written(graph, trail, me, fields, field):
+async def test_an_invalid_node_is_refused_and_not_written(graph, trail, me, fields, field):
     asked = {"name": "x", "domain": CODE, "node_type": NodeType.FILE, "content": "y", **fields}
     with pytest.raises(InvalidInput) as refused:
         await graph.add_node(**asked)
@@ -248,7 +248,7 @@ async def test_an_edge_is_refused_twice_to_nowhere_and_in_a_cycle(graph, garden,
 
 
 @pytest.mark.req("SYL-76")
-async def test_what_is_no_node_is_passed_over_on_the_way(graph, garden, trail, me):
+async def test_a_walk_skips_records_that_are_not_nodes(graph, garden, trail, me):
     note = await trail.records.create(Draft(title="a note", context={}), by=me)
     await graph.add_edge(garden["parse_token"].id, note.id, EdgeType.REFERENCES)
     await graph.add_edge(note.id, garden["RFC 7519"].id, EdgeType.REFERENCES)
@@ -356,7 +356,7 @@ async def test_lines_and_times_that_cannot_be_are_refused(graph: NodeGraph, fiel
 
 
 @pytest.mark.req("SYL-79")
-async def test_what_failed_a_check_bears_a_mark_for_every_reader_and_has_the_vector_of_its_text(graph, trail, me):
+async def test_a_node_that_failed_a_check_has_a_visible_mark_and_the_vector_of_its_text(graph, trail, me):
     doubted = await graph.add_node(
         "cache", HISTORY, NodeType.HISTORY_ENTRY, "we use Redis for caching", metadata={"needs_review": True}
     )

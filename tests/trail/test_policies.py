@@ -47,7 +47,7 @@ def test_reads_and_seconds_choose_the_kind_of_ttl() -> None:
 
 
 @pytest.mark.req("RCR-11")
-def test_the_most_specific_policy_wins_whatever_the_order() -> None:
+def test_the_most_specific_policy_wins_in_any_order() -> None:
     two_tags = TtlPolicy(all_tags=("a", "b"), seconds=10)
     tag_and_schema = TtlPolicy(schema_name="x.v1", all_tags=("a",), seconds=20)
     one_tag = TtlPolicy(all_tags=("a",), seconds=5)

@@ -105,7 +105,7 @@ def test_an_index_whose_folder_cannot_be_made_is_in_memory(tmp_path: Path) -> No
     assert index.find([1], 10) == [7]
 
 
-def test_nobody_else_may_look_into_the_folder(tmp_path: Path) -> None:
+def test_other_users_cannot_read_the_folder(tmp_path: Path) -> None:
     postings(tmp_path / "index")
     assert (tmp_path / "index").stat().st_mode & 0o077 == 0
 

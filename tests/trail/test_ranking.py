@@ -138,7 +138,7 @@ def test_nothing_to_score_scores_nothing() -> None:
         assert (lexical.tolist(), titles.tolist()) == ([0.0] * len(slots), [0.0] * len(slots))
 
 
-def test_words_that_share_a_place_in_the_table_are_told_apart() -> None:
+def test_words_with_a_hash_collision_are_distinguished() -> None:
     """The low 16 bits of two ids are equal for some pair among a few thousand words."""
     seen: dict[int, str] = {}
     dice = random.Random(1)

@@ -81,7 +81,7 @@ def test_long_texts_are_cut() -> None:
     assert shown.content == "x" * (MAX_TEXT - 2) + "\ny"
 
 
-def test_of_huge_and_deep_contexts_only_a_bounded_part_is_read() -> None:
+def test_only_a_bounded_part_of_huge_and_deep_contexts_is_read() -> None:
     deep: Any = "bottom"
     for _ in range(50_000):
         deep = [deep]

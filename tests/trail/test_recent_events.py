@@ -35,7 +35,7 @@ def test_only_later_matching_events_count() -> None:
     assert not tail.may_match_new_events(9, 3, EVERYTHING)
 
 
-def test_where_events_are_not_known_the_head_of_the_file_decides() -> None:
+def test_the_head_of_the_file_decides_about_unknown_events() -> None:
     tail = Tail()
     assert tail.may_match_new_events(0, 1, NOTES)
     assert tail.add(4, rows(5, "other.v1")) == []

@@ -73,7 +73,7 @@ async def test_a_parent_must_exist():
     assert store.size == 0
 
 
-async def test_what_was_given_can_change_without_changing_the_node():
+async def test_a_node_does_not_change_with_the_objects_it_was_made_from():
     store, context = RelationStore(), {"description": "x"}
     await store.add("a", edge_type="step", context=context)
     context["description"] = "other"
@@ -95,7 +95,7 @@ async def test_what_was_given_can_change_without_changing_the_node():
         ({"id": "x" * 301}, "id"),
     ],
 )
-async def test_what_is_no_node_is_refused(fields, field):
+async def test_an_invalid_node_is_refused(fields, field):
     store = RelationStore([node("root")])
     asked = {"id": "a", "edge_type": "step", "context": {"description": "x"}, **fields}
     with pytest.raises(InvalidInput) as refused:

@@ -260,7 +260,7 @@ def test_data_that_contains_itself_ends_in_an_error() -> None:
 
 
 @pytest.mark.parametrize("value", [object(), [10**5000], [object()], {"a": lambda: None}, "\ud800", ["\ud800"]])
-def test_what_is_not_json_is_never_shown_as_python_would_show_it(value: Any) -> None:
+def test_values_outside_of_json_are_never_shown_as_python_objects(value: Any) -> None:
     with pytest.raises(TemplateError, match="JSON"):
         render("{{json a}}", {"a": value})
 

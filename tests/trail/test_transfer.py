@@ -254,7 +254,7 @@ async def test_an_import_that_broke_off_is_continued(trail: Trail, other: Trail)
     assert [info.version for info in await other.records.history(crumb.id, by=ANN)] == [1, 2, 3, 4]
 
 
-async def test_what_was_changed_here_is_kept(trail: Trail, other: Trail) -> None:
+async def test_local_changes_are_kept(trail: Trail, other: Trail) -> None:
     crumb = await with_history(trail, 2)
     lines = await exported(trail, versions=True)
     await import_trail(other, ANN, lines)
@@ -279,7 +279,7 @@ async def test_what_was_changed_here_is_kept(trail: Trail, other: Trail) -> None
         [b"title,context"],
     ],
 )
-async def test_what_is_no_export_or_a_later_one_is_refused(other: Trail, lines: list[bytes]) -> None:
+async def test_a_file_that_is_no_export_or_of_a_later_format_is_refused(other: Trail, lines: list[bytes]) -> None:
     with pytest.raises(InvalidInput, match="line 1"):
         await import_trail(other, ANN, lines)
 
@@ -377,7 +377,7 @@ async def test_a_repeated_id_far_apart_is_imported_once(trail: Trail, other: Tra
     assert report == TrailImportReport(created=2, unchanged=1)
 
 
-async def test_a_caller_that_may_not_write_is_told_at_once(trail: Trail, other: Trail) -> None:
+async def test_a_caller_without_write_access_is_refused_at_once(trail: Trail, other: Trail) -> None:
     await written(trail, "a")
     reader = Principal(owner_id="ann", roles=frozenset({"subscriber"}))
 

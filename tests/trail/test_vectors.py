@@ -67,7 +67,7 @@ def test_recall_with_vectors_of_real_text() -> None:
 
 
 @pytest.mark.req("RCR-15")
-def test_of_a_hundred_thousand_vectors_few_are_compared_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_of_a_hundred_thousand_vectors_are_compared_in_full(monkeypatch: pytest.MonkeyPatch) -> None:
     dice = np.random.default_rng(9)
     vectors = dice.standard_normal((100_000, 256), np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)

@@ -49,7 +49,7 @@ def talk(folder: Path, *messages: dict[str, Any]) -> list[dict[str, Any]]:
     return [json.loads(line) for line in done.stdout.splitlines()]
 
 
-def test_what_answers_the_handshake_loads_no_heavy_library() -> None:
+def test_answering_the_handshake_loads_no_heavy_library() -> None:
     program = "import sys, clew.cli.servers.mcp, clew.adapters.mcp.handshake, clew.adapters.mcp.sdk\n"
     program += f"sys.exit(str([name for name in {HEAVY} if name in sys.modules] or ''))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE)

@@ -315,7 +315,7 @@ async def test_the_listing_of_resources_does_not_grow_with_the_catalog(tmp_path:
         "",
     ],
 )
-async def test_what_is_no_resource_is_refused_with_the_code_of_its_era(catalog: Catalog, era: str, uri: str) -> None:
+async def test_a_missing_resource_is_refused_with_the_code_of_its_era(catalog: Catalog, era: str, uri: str) -> None:
     async with connect(catalog, era) as client:
         with pytest.raises(MCPError, match="no such resource") as caught:
             await client.read_resource(uri)
@@ -330,7 +330,7 @@ async def test_a_resource_of_another_owner_is_the_same_as_none(catalog: Catalog,
             await client.read_resource(HANDBOOK)
 
 
-async def test_a_cursor_of_nobody_is_refused(catalog: Catalog, era: str) -> None:
+async def test_an_unknown_cursor_is_refused(catalog: Catalog, era: str) -> None:
     async with connect(catalog, era) as client:
         with pytest.raises(MCPError, match="cursor"):
             await client.list_resources(cursor="nonsense")
@@ -346,7 +346,7 @@ async def test_a_caller_without_the_right_to_read_is_told_so(catalog: Catalog, e
     assert "may not read" in text_of(result)
 
 
-async def test_what_should_not_happen_is_told_without_its_details(era: str, caplog: pytest.LogCaptureFixture) -> None:
+async def test_an_internal_error_is_reported_without_its_details(era: str, caplog: pytest.LogCaptureFixture) -> None:
     class Broken:
         async def ask(self, question: Any, *, by: Principal) -> Any:
             raise RuntimeError(SECRET)

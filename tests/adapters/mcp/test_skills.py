@@ -157,7 +157,7 @@ async def test_the_methods_are_of_the_modern_era_only(workspace: Workspace) -> N
         "skill://",
     ],
 )
-async def test_what_is_not_served_is_refused_alike(workspace: Workspace, uri: str, tmp_path: Path) -> None:
+async def test_all_files_that_are_not_served_get_the_same_error(workspace: Workspace, uri: str, tmp_path: Path) -> None:
     async with fast(workspace, tmp_path) as client:
         for call in (client.get_skill(uri), client.read_resource(uri)):
             with pytest.raises(MCPError) as refused:
@@ -165,9 +165,7 @@ async def test_what_is_not_served_is_refused_alike(workspace: Workspace, uri: st
             assert refused.value.error.code == -32602
 
 
-async def test_what_is_not_trusted_is_not_served(
-    trail: Trail, clock: ManualClock, folder: Path, tmp_path: Path
-) -> None:
+async def test_an_untrusted_skill_is_not_served(trail: Trail, clock: ManualClock, folder: Path, tmp_path: Path) -> None:
     async with open_project(trail, clock, folder, trusting=False) as workspace, fast(workspace, tmp_path) as client:
         assert await client.list_skills() == []
         with pytest.raises(MCPError):

@@ -128,7 +128,7 @@ async def test_standard_output_carries_nothing_but_the_protocol(server: Process)
     assert code == 0
 
 
-async def test_what_was_asked_before_the_input_ended_is_answered(server: Process) -> None:
+async def test_requests_before_the_end_of_input_are_answered(server: Process) -> None:
     asks = [
         request(number, "tools/call", name="ask", arguments={"query": f"fraud {number}"}) for number in range(1, 21)
     ]

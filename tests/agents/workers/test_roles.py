@@ -88,7 +88,7 @@ async def test_a_drained_runtime_finishes_what_it_holds_and_claims_nothing_more(
         assert [each.attempt for each in left] == [1]
 
 
-async def test_what_is_not_finished_in_time_is_given_back_untried(
+async def test_unfinished_claims_are_released_without_an_attempt(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     begun = asyncio.Event()
@@ -141,7 +141,7 @@ async def test_consumers_of_earlier_versions_are_forgotten_at_the_start(
     assert "mine" in names
 
 
-async def test_what_was_put_off_is_written_when_a_runtime_drains_and_when_it_ends(
+async def test_deferred_records_are_written_when_a_runtime_drains_or_ends(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     flushed = []

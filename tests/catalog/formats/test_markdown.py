@@ -95,7 +95,7 @@ def test_without_prose_the_description_names_the_sections() -> None:
         "# A\n#no-space\n## B\n",
     ],
 )
-def test_what_only_looks_like_a_heading_is_text(text: str) -> None:
+def test_text_that_only_looks_like_a_heading_is_no_heading(text: str) -> None:
     assert [node.name for node in walk([read_markdown(text)])] == ["A", "B"]
 
 

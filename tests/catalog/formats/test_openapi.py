@@ -73,7 +73,7 @@ def test_operations_are_resources() -> None:
     assert root.children[0].metadata == {"method": "get", "path": "/pets", "tags": ["pets"]}
 
 
-def test_parameters_and_responses_are_told_with_references_resolved() -> None:
+def test_parameters_and_responses_are_shown_with_references_resolved() -> None:
     assert read(PETS, OPENAPI).children[0].content == (
         "GET /pets\n\nOperation listPets\n\nList all pets\n\n"
         "Parameters:\n- limit (query, integer): How many\n- X-Trace (header, string)\n\n"
@@ -81,7 +81,7 @@ def test_parameters_and_responses_are_told_with_references_resolved() -> None:
     )
 
 
-def test_the_request_body_is_told_with_its_properties_once() -> None:
+def test_the_request_body_is_shown_once_with_its_properties() -> None:
     assert read(PETS, OPENAPI).children[1].content == (
         "POST /pets (deprecated)\n\nOperation createPet\n\n"
         "Request body:\n- application/json (Pet)\n"
@@ -192,7 +192,7 @@ def test_a_yaml_bomb_is_refused_before_it_goes_off() -> None:
         ('{"openapi": ', "is not JSON, which an OpenAPI document has to be"),
     ],
 )
-def test_what_is_no_openapi_is_refused(body: str, reason: str) -> None:
+def test_a_document_that_is_not_openapi_is_refused(body: str, reason: str) -> None:
     with pytest.raises(FormatError, match=reason) as caught:
         read(body, OPENAPI)
     assert "\n" not in str(caught.value)

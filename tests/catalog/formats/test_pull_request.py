@@ -76,11 +76,11 @@ def test_files_and_discussion_are_its_children() -> None:
         ({"state": "closed", "merged_at": None, "closed_at": None}, "closed"),
     ],
 )
-def test_its_outcome_is_told(fields: dict[str, Any], outcome: str) -> None:
+def test_its_outcome_is_shown(fields: dict[str, Any], outcome: str) -> None:
     assert read({**PULL, **fields}, GITHUB_PR).description.startswith(f"Pull request {outcome}: ")
 
 
-def test_a_pull_request_of_nobody_with_no_text_is_read() -> None:
+def test_a_pull_request_without_an_author_and_text_is_read() -> None:
     root = read({"number": 1, "title": "", "body": None, "user": None, "head": None}, GITHUB_PR)
     assert root.name == "#1"
     assert "by somebody" in root.content

@@ -54,7 +54,7 @@ def test_a_rule_below_is_another_style_than_one_on_both_sides() -> None:
         "",
     ],
 )
-def test_what_only_looks_like_a_title_is_text(text: str) -> None:
+def test_text_that_only_looks_like_a_title_is_no_title(text: str) -> None:
     assert names(read_rst(text)) == ["guide.rst"]
 
 

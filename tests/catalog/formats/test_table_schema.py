@@ -55,7 +55,7 @@ def test_the_schema_may_stand_in_the_path() -> None:
     assert TableSchema(with_schema=True).name != TableSchema().name
 
 
-def test_names_that_no_path_can_hold_are_encoded_and_equal_ones_told_apart() -> None:
+def test_invalid_names_are_encoded_and_equal_ones_get_numbers() -> None:
     columns = [{"name": name} for name in ("a/b", "Größe", "a", "a", "", "..")]
     root = read({"table": "t t", "columns": columns}, TABLE_SCHEMA)
     assert [path.removeprefix("t%20t/columns/") for path in paths(root)[1:]] == [
@@ -89,6 +89,6 @@ def test_a_wide_table_keeps_all_its_columns() -> None:
         ({"table": "t", "columns": [{"name": "c"}] * 10_001}, "has more than 10,000 sections, parts or entries"),
     ],
 )
-def test_what_is_no_table_is_refused(body: dict[str, Any], reason: str) -> None:
+def test_a_body_that_is_not_a_table_is_refused(body: dict[str, Any], reason: str) -> None:
     with pytest.raises(FormatError, match=reason):
         read(body, TABLE_SCHEMA)

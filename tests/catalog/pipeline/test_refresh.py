@@ -85,7 +85,7 @@ async def test_documents_that_are_gone_are_removed(shop: Shop) -> None:
 
 @pytest.mark.req("ERN-24")
 @pytest.mark.req("O15")
-async def test_a_document_that_fails_keeps_its_nodes_and_is_told(shop: Shop) -> None:
+async def test_a_document_that_fails_keeps_its_nodes_and_is_reported(shop: Shop) -> None:
     source = MemorySource({"a": "old", "b": "old", "c": "old"})
     await shop.refresh(a_domain(source))
     source.texts |= {"a": "new", "b": "new", "c": "nonsense"}
@@ -167,7 +167,7 @@ async def test_the_next_format_is_tried_where_one_cannot_read_it(shop: Shop) -> 
     assert await shop.contents() == {"n": "as it is"}
 
 
-async def test_of_two_documents_with_one_address_the_first_counts_until_it_goes(shop: Shop) -> None:
+async def test_the_first_of_two_documents_with_one_address_is_used_until_it_is_removed(shop: Shop) -> None:
     source = MemorySource({"a b": "first", "a%20b": "second"})
     domain = a_domain(source, formats=[SameAddress()])
     report = await shop.refresh(domain)
@@ -213,7 +213,7 @@ async def test_two_sources_with_one_address_do_not_fight(shop: Shop) -> None:
     assert await shop.contents() == {"a": "second", "b": "other"}
 
 
-async def test_a_document_that_is_listed_twice_or_has_no_real_id_is_told(shop: Shop) -> None:
+async def test_a_document_that_is_listed_twice_or_has_no_real_id_is_reported(shop: Shop) -> None:
     class Twice(MemorySource):
         async def list_documents(self) -> Any:
             listing = await super().list_documents()

@@ -78,7 +78,7 @@ async def test_a_tool_that_goes_away_and_comes_back_as_another_is_flagged(open_w
         await registry.tools.execute("hostile", "read", {})
 
 
-async def test_what_was_approved_is_remembered_by_the_next_process(open_with: Opened, tmp_path: Path) -> None:
+async def test_the_next_process_knows_approved_tools(open_with: Opened, tmp_path: Path) -> None:
     text = tmp_path / "description"
     text.write_text(HARMLESS)
     config = hostile("changing", str(text))

@@ -57,7 +57,7 @@ def test_a_file_of_the_common_format_is_read_with_our_own_keys(tmp_path: Path) -
     assert not asleep.enabled
 
 
-def test_what_is_written_is_read_back_the_same(tmp_path: Path) -> None:
+def test_written_entries_are_read_back_unchanged(tmp_path: Path) -> None:
     servers = [
         McpServerConfig(id="a", name="A", transport="stdio", command=("x", "y"), env={"K": FromEnv("K")}, cwd="sub"),
         McpServerConfig(

@@ -103,13 +103,13 @@ async def test_an_idle_server_is_stopped_and_started_again_when_it_is_needed() -
     await connection.close()
 
 
-async def test_a_program_that_is_not_there_is_told_in_a_sentence() -> None:
+async def test_a_missing_program_is_an_error_in_one_sentence() -> None:
     connection = ServerConnection(stdio("gone", "no-such-program-at-all"))
     with pytest.raises(ServerError, match=r"gone: its program cannot be started \(no such file or directory\)"):
         await connection.about()
 
 
-async def test_an_address_where_nobody_listens_is_told_in_a_sentence() -> None:
+async def test_a_refused_connection_is_an_error_in_one_sentence() -> None:
     connection = ServerConnection(McpServerConfig(id="gone", transport="http", url="http://127.0.0.1:9/mcp"))
     with pytest.raises(ServerError, match="gone: cannot be reached"):
         await connection.about()
@@ -161,7 +161,7 @@ async def test_an_answer_that_is_too_long_ends_the_connection_and_not_us() -> No
     await connection.close()
 
 
-async def test_an_answer_that_the_protocol_does_not_know_is_told_as_such() -> None:
+async def test_an_answer_that_the_protocol_does_not_know_is_reported_as_such() -> None:
     connection = ServerConnection(hostile("wrong-result"))
     with pytest.raises(ServerError, match="gave an answer to tools/call that the protocol does not allow"):
         await connection.call_tool("work", {})

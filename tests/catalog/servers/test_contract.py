@@ -56,7 +56,7 @@ async def test_every_server_keeps_the_contract_over_both_transports(
     assert not connection.is_open
 
 
-async def test_a_failing_tool_is_told_as_such_and_its_words_stay_data(
+async def test_a_failing_tool_is_reported_as_such_and_its_words_stay_data(
     open_with: Opened, fast_url: str, me: Principal
 ) -> None:
     registry = await open_with()

@@ -76,7 +76,7 @@ async def test_the_entry_point_looks_at_a_server_that_was_never_looked_at(open_w
 
 
 @pytest.mark.req("PLA-23")
-async def test_of_many_tools_eight_are_guided_to_and_the_others_counted(open_with: Opened, me: Principal) -> None:
+async def test_guidance_names_eight_of_many_tools_and_counts_the_others(open_with: Opened, me: Principal) -> None:
     registry = await open_with(stdio("big", "no-such-program"))
     for number in range(30):
         given = {"name": f"tool_{number}", "description": f"Does job {number}", "inputSchema": {"type": "object"}}
@@ -126,7 +126,7 @@ async def test_secrets_in_what_a_server_says_of_itself_and_its_tools_are_masked(
     assert [entry.name for entry in registry.entries("hostile", "tool")] == ["read"], "a name that is a secret"
 
 
-async def test_what_an_earlier_version_kept_is_masked_when_it_is_listed_again(
+async def test_entries_of_an_earlier_version_are_masked_when_they_are_listed_again(
     open_with: Opened, meaning: Trail, me: Principal
 ) -> None:
     registry = await open_with()
@@ -161,7 +161,7 @@ async def test_tools_whose_schema_is_none_do_not_exist_and_the_others_do(open_wi
         await registry.tools.execute("hostile", "circle", {})
 
 
-async def test_a_result_that_breaks_its_own_schema_is_told_as_such(open_with: Opened, me: Principal) -> None:
+async def test_a_result_that_breaks_its_own_schema_is_reported_as_such(open_with: Opened, me: Principal) -> None:
     registry = await open_with()
     await registry.servers.add(hostile("lying-output"))
     shown = await use(pick(domain_of(registry, "hostile"), "lie"), me)
@@ -169,7 +169,7 @@ async def test_a_result_that_breaks_its_own_schema_is_told_as_such(open_with: Op
     assert shown.content.endswith("does not fit the tool's own output schema: must be a whole number.")
 
 
-async def test_images_links_and_embedded_resources_are_told(
+async def test_images_links_and_embedded_resources_are_described(
     open_with: Opened, me: Principal, everything: tuple[str, ...]
 ) -> None:
     registry = await open_with()

@@ -98,7 +98,7 @@ async def test_the_time_of_the_person_is_not_the_time_of_the_server() -> None:
         await go_on()
 
 
-async def test_a_question_about_an_address_is_told_as_one() -> None:
+async def test_a_question_with_an_address_is_passed_on_as_such() -> None:
     seen: list[Elicitation] = []
     said = await ask(asker("2025-11-25", "url"), answering(Elicited(action="accept", content={"x": 1}), seen))
     assert said == "accept null"

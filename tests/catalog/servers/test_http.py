@@ -140,7 +140,7 @@ async def test_a_server_cannot_send_us_or_our_token_elsewhere(inner: str) -> Non
     assert other.seen == []
 
 
-async def test_a_server_that_goes_away_in_the_middle_is_told_and_found_again() -> None:
+async def test_a_server_that_goes_away_in_the_middle_is_reported_and_found_again() -> None:
     guarded = Guarded()
     async with served(guarded) as url:
         connection = ServerConnection(web(url, Auth()))

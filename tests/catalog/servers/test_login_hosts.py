@@ -94,7 +94,7 @@ async def ask(home: str, url: str, faults: Faults) -> str:
         return (await client.post(url, content=b"")).text
 
 
-async def test_what_was_checked_is_what_is_contacted(listening: Listening) -> None:
+async def test_only_the_checked_address_is_contacted(listening: Listening) -> None:
     url, faults = f"http://login.example:{listening.port}/token", Faults()
     with pytest.raises(httpx2.ConnectError):
         await ask(PUBLIC, url, faults)

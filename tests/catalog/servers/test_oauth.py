@@ -121,7 +121,7 @@ async def test_a_token_that_is_about_to_expire_is_renewed_before_it_is_used(
     await connection.close()
 
 
-async def test_what_another_process_renewed_is_used(
+async def test_a_token_that_another_process_renewed_is_used(
     authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     first, second = connect(logged_in, meaning, me), connect(logged_in, meaning, me)
@@ -134,7 +134,7 @@ async def test_what_another_process_renewed_is_used(
 
 
 @pytest.mark.req("PLA-24")
-async def test_a_revoked_login_is_told_with_the_command_and_a_new_one_works_at_once(
+async def test_a_revoked_login_is_reported_with_the_command_and_a_new_one_works_at_once(
     authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     connection = connect(logged_in, meaning, me)
@@ -152,7 +152,7 @@ async def test_a_revoked_login_is_told_with_the_command_and_a_new_one_works_at_o
     await late.close()
 
 
-async def test_a_revoked_login_is_told_when_a_connection_is_opened(
+async def test_a_revoked_login_is_reported_when_a_connection_is_opened(
     authority: Authority, meaning: Trail, me: Principal, logged_in: McpServerConfig
 ) -> None:
     authority.revoke()
@@ -231,9 +231,7 @@ async def test_a_login_that_fails_leaves_the_earlier_one(
     await connection.close()
 
 
-async def test_nobody_who_does_not_know_the_state_can_answer(
-    authority: Authority, meaning: Trail, me: Principal
-) -> None:
+async def test_an_answer_without_the_state_is_refused(authority: Authority, meaning: Trail, me: Principal) -> None:
     said: list[int] = []
 
     async def attack_then_agree(address: str) -> None:
@@ -250,7 +248,7 @@ async def test_nobody_who_does_not_know_the_state_can_answer(
     assert "evil" not in [each.get("code") for each in authority.said]
 
 
-async def test_a_login_that_nobody_agrees_to_ends(authority: Authority, meaning: Trail, me: Principal) -> None:
+async def test_a_login_without_approval_ends(authority: Authority, meaning: Trail, me: Principal) -> None:
     async def look_away(address: str) -> None:
         return None
 
@@ -259,7 +257,7 @@ async def test_a_login_that_nobody_agrees_to_ends(authority: Authority, meaning:
     assert await meaning.secrets.names(by=me) == []
 
 
-async def test_a_server_that_wants_no_login_is_told(meaning: Trail, me: Principal, sdk_url: str) -> None:
+async def test_a_server_that_wants_no_login_is_reported(meaning: Trail, me: Principal, sdk_url: str) -> None:
     config = McpServerConfig(
         id="open", transport="http", url=sdk_url, auth=Auth(type="oauth"), timeout_seconds=PATIENCE
     )

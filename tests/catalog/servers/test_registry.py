@@ -105,7 +105,7 @@ async def test_among_two_hundred_entries_at_most_five_of_a_kind_come_and_the_rig
     assert scores == sorted(scores, reverse=True)
 
 
-async def test_opening_knows_what_the_trail_knows_and_contacts_nobody(open_with: Opened) -> None:
+async def test_opening_reads_the_entries_from_the_trail_and_contacts_no_server(open_with: Opened) -> None:
     first = await open_with()
     await first.servers.add(stdio("sdk", *program("sdk_server.py", "stdio")))
     names = [entry.name for entry in first.entries("sdk")]
@@ -184,7 +184,7 @@ async def test_a_tool_that_appears_is_found_as_soon_as_the_server_tells_of_it(op
     assert registry.tools.entry("web", "grown-by-web").description == "A tool that was not there before."
 
 
-async def test_a_change_told_in_the_older_era_is_taken_up_too(open_with: Opened, tmp_path: Path) -> None:
+async def test_a_change_notification_of_the_older_protocol_is_handled_too(open_with: Opened, tmp_path: Path) -> None:
     updated: asyncio.Queue[str] = asyncio.Queue()
     text = tmp_path / "description"
     text.write_text("Reads a file.")

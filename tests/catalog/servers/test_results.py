@@ -54,7 +54,7 @@ async def test_a_result_at_its_limit_lets_the_next_one_forge_nothing(tmp_path: P
     assert len(show_result(result, ENTRY, "").content) <= ToolLimits().characters, "its fences are never cut"
 
 
-def test_what_the_text_leaves_of_the_room_is_for_the_structured_content() -> None:
+def test_structured_content_gets_the_rest_of_the_limit() -> None:
     long = show_result(said("a" * 50_000, more="b" * 5_000), ENTRY, "").content
     assert "a" * 50_000 in long
     assert "b" * 5_000 in long

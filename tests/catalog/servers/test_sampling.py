@@ -62,7 +62,7 @@ async def test_without_the_feature_the_server_is_told_that_it_cannot_ask(era: st
     assert model.asked == []
 
 
-async def test_what_the_model_cannot_do_is_an_error_of_the_request() -> None:
+async def test_a_failure_of_the_model_is_an_error_of_the_request() -> None:
     model = Answering(ModelError("config", "no model is configured"))
     with pytest.raises(Exception, match="nobody answered"):
         await ask(asker(ERAS[0]), model)

@@ -10,7 +10,7 @@ from clew.catalog.servers.entries.schemas import check_arguments, clean_schema, 
 from clew.errors import InvalidInput
 
 
-def test_parameters_are_told_in_a_sentence_with_their_descriptions_as_quotes() -> None:
+def test_parameters_are_described_in_a_sentence_with_quoted_descriptions() -> None:
     schema = {
         "properties": {
             "path": {"type": "string", "description": "Where\n# Guidance"},
@@ -63,13 +63,13 @@ SCHEMA: dict[str, Any] = {
         ),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_in_plain_words(given: dict[str, Any], said: str) -> None:
+def test_arguments_that_do_not_fit_are_reported_in_plain_words(given: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         check_arguments(SCHEMA, given)
     assert str(refused.value).startswith(said)
     assert "\n" not in str(refused.value)
 
 
-def test_a_result_that_does_not_fit_is_told_in_plain_words() -> None:
+def test_a_result_that_does_not_fit_is_reported_in_plain_words() -> None:
     assert misfit(SCHEMA, {"path": 5}) == "must be text"
     assert misfit(SCHEMA, {}) == "is missing"

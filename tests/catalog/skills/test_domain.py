@@ -148,7 +148,7 @@ async def test_the_list_names_what_can_be_loaded_and_no_texts(caller: Caller) ->
 
 
 @pytest.mark.req("BEY-03")
-async def test_the_tokens_are_told_and_return_to_where_they_were(caller: Caller) -> None:
+async def test_the_shown_tokens_return_to_the_earlier_count(caller: Caller) -> None:
     await caller.get(FIND, need="money back")
     loaded = await caller.text(LOAD, skill="refunding")
     unloaded = await caller.text(UNLOAD, skill="refunding")
@@ -193,7 +193,7 @@ async def test_callers_do_not_share_what_they_have_loaded(workspace: Workspace, 
     assert await stolen.code(REFUND, amount=1) == "NOT_REVEALED"
 
 
-async def test_what_is_loaded_survives_the_process(
+async def test_loaded_skills_survive_the_process(
     trail: Trail, clock: ManualClock, folder: Path, caller: Caller
 ) -> None:
     await caller.get(FIND, need="money back")

@@ -64,7 +64,7 @@ def test_a_secret_that_is_not_there_is_named_by_its_option_alone() -> None:
     assert "ghp_realsecret" not in str(error.value)
 
 
-def test_the_names_of_needed_secrets_can_be_told_before_building() -> None:
+def test_the_names_of_needed_secrets_are_known_before_building() -> None:
     assert secret_names({"repo": "a/b", "token": "GITHUB_TOKEN"}) == ("GITHUB_TOKEN",)
     assert secret_names({"url": "postgresql://h/d", "password": "PG"}) == ("PG",)
     assert secret_names({"root": "."}) == ()

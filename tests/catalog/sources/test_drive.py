@@ -23,7 +23,7 @@ class TestDrive(HttpContract):
 
         assert [document.id for document in listing.documents] == ["doc-1", "sheet-1", "text-1", "text-2"]
 
-    async def test_what_is_not_text_or_too_large_is_reported(self, source: ContentSource) -> None:
+    async def test_binary_and_large_files_are_reported(self, source: ContentSource) -> None:
         skipped = {left_out.document: left_out.reason for left_out in (await source.list_documents()).skipped}
 
         assert skipped == {

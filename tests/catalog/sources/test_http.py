@@ -153,7 +153,7 @@ async def test_other_refusals_repeat_what_the_server_says_but_never_the_token(re
         ({}, 429, None),
     ],
 )
-def test_what_a_server_asks_to_wait(headers: dict[str, str], status: int, wait: float | None) -> None:
+def test_the_pause_that_a_server_requests(headers: dict[str, str], status: int, wait: float | None) -> None:
     assert wait_named_by(SourceResponse(status=status, headers=headers, body=b""), NOW) == wait
 
 
@@ -164,7 +164,7 @@ async def test_waits_grow_to_a_limit_and_end_at_the_deadline(readers: Readers, r
     assert readers.waits == [1.0, 2.0, 4.0, 8.0, 16.0, 30.0, 30.0]
 
 
-async def test_a_host_that_nobody_knows_is_an_error_after_all_attempts(readers: Readers) -> None:
+async def test_an_unknown_host_is_an_error_after_all_attempts(readers: Readers) -> None:
     async def resolve(host: str, port: int) -> Sequence[str]:
         raise OSError(-2, "Name or service not known")
 

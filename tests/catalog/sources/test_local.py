@@ -89,7 +89,7 @@ async def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         ("a.", "x", "text/plain"),
     ],
 )
-async def test_the_type_of_a_file_is_told_from_its_name_and_beginning(
+async def test_the_type_of_a_file_follows_from_its_name_and_beginning(
     tmp_path: Path, name: str, text: str, content_type: str
 ) -> None:
     source = LocalSource(put(tmp_path, {name: text}))

@@ -136,7 +136,7 @@ async def test_odd_names_are_read_or_reported_and_never_end_the_listing(tmp_path
         assert (await source.fetch_content(document.id)).body == b"x"
 
 
-async def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
+async def test_only_regular_files_are_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(tmp_path / "s"))
@@ -152,7 +152,7 @@ async def test_what_is_no_regular_file_is_not_opened(tmp_path: Path) -> None:
     assert reasons(listing) == {"pipe": "is not a regular file", "s": "is not a regular file"}
 
 
-async def test_a_file_that_goes_away_meanwhile_is_not_found(tmp_path: Path) -> None:
+async def test_a_file_that_disappears_is_not_found(tmp_path: Path) -> None:
     source = LocalSource(put(tmp_path, {"a.md": "x"}))
     await source.list_documents()
     (tmp_path / "a.md").unlink()
@@ -162,7 +162,7 @@ async def test_a_file_that_goes_away_meanwhile_is_not_found(tmp_path: Path) -> N
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may read everything")
-async def test_what_may_not_be_read_is_reported(tmp_path: Path) -> None:
+async def test_unreadable_files_are_reported(tmp_path: Path) -> None:
     put(tmp_path, {"closed.md": "x", "closed/a.md": "x", "a.md": "x"})
     (tmp_path / "closed.md").chmod(0)
     (tmp_path / "closed").chmod(0)
@@ -189,7 +189,9 @@ async def test_what_may_not_be_read_is_reported(tmp_path: Path) -> None:
         ("keyboard.txt", True),
     ],
 )
-async def test_files_that_are_made_for_secrets_are_left_out_and_told(tmp_path: Path, name: str, is_read: bool) -> None:
+async def test_files_that_are_made_for_secrets_are_left_out_and_reported(
+    tmp_path: Path, name: str, is_read: bool
+) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("PASSWORD=hunter2\n")
 

@@ -178,7 +178,7 @@ def test_calls_that_failed_are_counted_apart(say: Say, clew: Clew) -> None:
     assert clew("usage", "--agent", "nobody", "--json").json["total"]["failed"] == 0
 
 
-def test_a_circuit_that_opened_is_told(say: Say, clew: Clew) -> None:
+def test_a_circuit_that_opened_is_reported(say: Say, clew: Clew) -> None:
     for _ in range(5):
         say("please fail")
     found = {each["agent_id"]: each for each in clew("agents", "--json").json["items"]}

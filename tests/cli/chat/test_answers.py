@@ -102,7 +102,7 @@ def test_the_sessions_of_a_folder_without_a_trail_are_none_and_none_is_made(clew
     assert not folder.exists()
 
 
-def test_rules_about_no_tool_and_rules_that_wait_for_consent_are_told(say: Say, clew: Clew, folder: Path) -> None:
+def test_rules_about_no_tool_and_rules_that_wait_for_consent_are_reported(say: Say, clew: Clew, folder: Path) -> None:
     folder.mkdir()
     (folder / "config.toml").write_text('[permissions]\nallow = ["write-file(*.txt)"]\ndeny = ["fech"]\n')
     result = say("write it down")

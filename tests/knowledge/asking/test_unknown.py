@@ -25,7 +25,7 @@ async def test_nothing_is_made_up_where_nothing_answers(app: App) -> None:
 
 
 @pytest.mark.req("SYL-85")
-async def test_notes_that_contradict_each_other_are_told_with_the_one_to_believe(app: App) -> None:
+async def test_notes_that_contradict_each_other_are_reported_with_the_one_to_believe(app: App) -> None:
     await store(app, "We use three retries because the gateway drops the first connection")
     assert not any("disagree" in line for line in await known(app, "why do we retry three times"))
     await store(app, "We retry five times, never three")

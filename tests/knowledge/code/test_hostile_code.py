@@ -181,7 +181,7 @@ def test_a_worker_may_take_a_gigabyte_more_than_it_has() -> None:
 
 
 @pytest.mark.parametrize(("files", "easy"), [(1, 1), (4, POOL_FROM)], ids=["one", "in a pool"])
-async def test_files_that_no_parser_survives_are_told_once_and_remembered(
+async def test_files_that_no_parser_survives_are_reported_once_and_remembered(
     files: int, easy: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(pool, "Pool", partial(Pool, 1, 0.5, PATIENCE))

@@ -71,7 +71,7 @@ async def test_a_content_that_was_seen_is_never_parsed_again(tmp_path: Path) -> 
         assert (await graph.symbol("pkg/moved.py#g1")).line_start == 1
 
 
-async def test_progress_is_told_with_counts(tmp_path: Path) -> None:
+async def test_progress_is_reported_with_counts(tmp_path: Path) -> None:
     root = make_repository(tmp_path / "r", many(70))
     told: list[tuple[int, int, str]] = []
     async with opened(root) as graph:

@@ -26,7 +26,7 @@ from tests.knowledge.nodes import ACADEMIC, CODE, HISTORY, NOW, node
 
 
 @pytest.mark.req("SYL-84")
-def test_code_wins_over_all_else_then_trust_then_age_and_the_reason_is_told() -> None:
+def test_code_wins_over_all_else_then_trust_then_age_and_the_reason_is_reported() -> None:
     code, guess = node(CODE, days=900), node(HISTORY, days=1)
     fresh, old = node(HISTORY, days=1, verified=True), node(HISTORY, days=100, verified=True)
     newer, older = node(HISTORY, days=40, verified=True), node(HISTORY, days=50, verified=True)

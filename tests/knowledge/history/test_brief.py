@@ -58,7 +58,7 @@ async def test_every_line_cites_an_entry_that_exists(
         assert entry.title in line or entry.context["content"][:20] in line
 
 
-async def test_only_promoted_entries_of_other_sessions_are_told(
+async def test_only_promoted_entries_of_other_sessions_are_reported(
     chronicle: Chronicle, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     other = Chronicle(trail, me, "s2", clock)

@@ -81,7 +81,7 @@ def test_fixing_mends_until_nothing_is_left(tmp_path: Path) -> None:
     assert fix(tmp_path, [google()]).mended == ()
 
 
-def test_what_cannot_be_mended_is_left_and_told(tmp_path: Path) -> None:
+def test_what_cannot_be_mended_is_left_and_reported(tmp_path: Path) -> None:
     write(tmp_path, {"skills/a.md": markdown(description="d", toolsets="[nothing]")})
     done = fix(tmp_path)
     assert done.mended == ()
@@ -164,7 +164,7 @@ def test_mends_that_overlap_are_made_one_at_a_time(tmp_path: Path) -> None:
     assert (tmp_path / "a.md").read_text() == "1\ny\nz\n3\n"
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_cannot_be_written_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, {"skills/a.md": markdown(descripton="d")})
 
     def refuse(*given: object) -> None:

@@ -43,7 +43,7 @@ def test_a_key_has_three_spellings(tmp_path: Path, key: str) -> None:
         ("name: x", 1, "`description` is missing", None, None),
     ],
 )
-def test_a_wrong_value_is_told_with_its_line_and_what_is_allowed(
+def test_a_wrong_value_is_reported_with_its_line_and_what_is_allowed(
     tmp_path: Path, lines: str, line: int, said: str, allowed: str | None, mended: str | None
 ) -> None:
     problem = only_problem(write(tmp_path, {"skills/x.md": f"---\n{lines}\n---\n"}))
@@ -78,7 +78,7 @@ def test_a_name_that_differs_from_its_file_is_a_warning(tmp_path: Path) -> None:
     assert list(built.manifest.skills) == ["b"]
 
 
-def test_names_that_differ_in_capital_letters_only_are_told(tmp_path: Path) -> None:
+def test_names_that_differ_in_capital_letters_only_are_reported(tmp_path: Path) -> None:
     text = markdown(description="d")
     write(tmp_path, {"skills/tea.md": text, "skills/Tea/SKILL.md": text, "toolsets/TEA.md": text})
     built = build(tmp_path)
@@ -139,7 +139,7 @@ def test_odd_files_are_problems_and_no_crash(tmp_path: Path) -> None:
     assert all(each.path.isprintable() and each.message.isprintable() for each in built.problems)
 
 
-def test_hostile_definitions_are_told_and_leave_the_rest(tmp_path: Path) -> None:
+def test_hostile_definitions_are_reported_and_leave_the_rest(tmp_path: Path) -> None:
     files = {
         "skills/bomb.md": "---\na: &a [x]\nb: &b [*a, *a]\nc: [*b, *b]\n---\n",
         "skills/keys.md": "---\n" + "\n".join(f"k{n}: {n}" for n in range(100_000)) + "\n---\n",
@@ -195,7 +195,7 @@ def test_only_what_changed_is_read_again(tmp_path: Path) -> None:
 
 
 @pytest.mark.req("CAR-01")
-def test_an_agent_has_permissions_as_rules_and_one_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_an_agent_has_permissions_as_rules_and_one_that_cannot_be_read_is_reported(tmp_path: Path) -> None:
     place = tmp_path / "agents"
     place.mkdir()
     (place / "a.md").write_text(

@@ -86,7 +86,7 @@ def test_a_linked_folder_for_drafts_is_not_written(tmp_path: Path) -> None:
     assert os.listdir(kept) == ["mine.txt"]
 
 
-def test_of_two_concurrent_imports_the_second_replaces_nothing(tmp_path: Path) -> None:
+def test_the_second_of_two_concurrent_imports_replaces_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "project" / ".clew" / "skills"
     first = find_imports([skill(tmp_path / "a", "First.")], folder)
     second = find_imports([skill(tmp_path / "b", "Second.")], folder)
@@ -96,7 +96,7 @@ def test_of_two_concurrent_imports_the_second_replaces_nothing(tmp_path: Path) -
     assert "First." in (folder / "mooring" / "SKILL.md").read_text()
 
 
-def test_a_forced_import_replaces_a_skill_created_meanwhile(tmp_path: Path) -> None:
+def test_a_forced_import_replaces_a_skill_that_was_created_concurrently(tmp_path: Path) -> None:
     folder = tmp_path / "project" / ".clew" / "skills"
     found = find_imports([skill(tmp_path / "b", "Second.")], folder, force=True)
     bring(skill(tmp_path / "a", "First."), folder)
@@ -104,7 +104,7 @@ def test_a_forced_import_replaces_a_skill_created_meanwhile(tmp_path: Path) -> N
     assert "Second." in (folder / "mooring" / "SKILL.md").read_text()
 
 
-def test_of_two_concurrent_new_skills_the_second_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_second_of_two_concurrent_new_skills_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new_skill(tmp_path, "mooring", "Moor a ship")
     monkeypatch.setattr("os.path.lexists", lambda _: False)  # as it was when the second looked
     with pytest.raises(AlreadyExists, match="mooring"):

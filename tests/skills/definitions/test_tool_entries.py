@@ -42,7 +42,7 @@ def test_a_file_that_says_something_else_than_the_tool_fails(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "line", ["schema: {type: object}", "examples: [{query: other}]", "seeAlso: [x]", "category: x"]
 )
-def test_whatever_a_file_says_of_a_tool_must_agree(tmp_path: Path, line: str) -> None:
+def test_a_file_of_a_tool_must_agree_with_the_tool(tmp_path: Path, line: str) -> None:
     write(tmp_path, {"tools/googleSearch.md": f"---\n{line}\n---\n"})
     problem = only_problem(tmp_path, google())
     assert problem.fix is not None
@@ -57,17 +57,17 @@ def test_a_file_that_agrees_adds_its_notes(tmp_path: Path) -> None:
     assert built.manifest.tools["googleSearch"].content == "Use sparingly."
 
 
-def test_a_tool_with_neither_a_description_nor_an_executable_is_told(tmp_path: Path) -> None:
+def test_a_tool_with_neither_a_description_nor_an_executable_is_reported(tmp_path: Path) -> None:
     problem = only_problem(write(tmp_path, {"tools/a.md": markdown(category="x")}))
     assert "`description` is missing" in problem.message
 
 
-def test_two_executable_tools_of_one_name_are_told(tmp_path: Path) -> None:
+def test_two_executable_tools_of_one_name_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError):
         build_or_raise(write(tmp_path, researcher()), [google(), google()])
 
 
-def test_an_executable_tool_that_no_json_can_hold_is_told(tmp_path: Path) -> None:
+def test_an_executable_tool_that_no_json_can_hold_is_reported(tmp_path: Path) -> None:
     @tool(name="odd", description="d", examples=({"a": float("nan")},))
     async def odd(a: float) -> str:
         return str(a)
@@ -94,7 +94,7 @@ def test_a_given_tool_need_not_be_named(tmp_path: Path) -> None:
         ("{anyOf: [{type: 5}]}", (3, 26), "`schema.anyOf[0].type` is not valid JSON Schema", ""),
     ],
 )
-def test_parameters_that_are_no_json_schema_are_told_at_their_place(
+def test_parameters_that_are_no_json_schema_are_reported_at_their_place(
     tmp_path: Path, schema: str, place: tuple[int, int], message: str, near: str
 ) -> None:
     (tmp_path / "tools").mkdir()
@@ -105,7 +105,7 @@ def test_parameters_that_are_no_json_schema_are_told_at_their_place(
     assert problem.column > 0
 
 
-def test_a_related_tool_that_is_not_there_is_told_and_breaks_nothing(tmp_path: Path) -> None:
+def test_a_related_tool_that_is_not_there_is_reported_and_breaks_nothing(tmp_path: Path) -> None:
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "weigh.md").write_text("---\ndescription: b\n---\n")
     (tmp_path / "tools" / "t.md").write_text("---\ndescription: b\nseeAlso: [weigh, weihg, 'geo://tools/x']\n---\n")

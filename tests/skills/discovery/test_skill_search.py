@@ -177,7 +177,7 @@ async def test_small_talk_suggests_nothing() -> None:
             assert await library.suggest_skills(talk) == [], talk
 
 
-async def test_a_skill_is_found_by_its_name_whatever_word_that_is() -> None:
+async def test_a_skill_is_found_by_any_name() -> None:
     helping = Skill(name="help", description="Answer those who are lost", content="Be kind.")
     assert await suggested("help", helping, FLOWS, REVIEW) == ["help"]
 

@@ -45,14 +45,14 @@ def test_bad_yaml_is_read_line_by_line_and_can_be_mended() -> None:
     assert found.problems[0].fix.text == ('description: "Use: this"',)
 
 
-def test_front_matter_without_an_end_is_told_with_a_mend() -> None:
+def test_unclosed_front_matter_is_reported_with_a_fix() -> None:
     (problem,) = read_document(b"---\nname: a\n\nBody\n", "a.md").problems
     assert (problem.kind, problem.line) == ("parse", 1)
     assert problem.fix is not None
     assert (problem.fix.first, problem.fix.last, problem.fix.text) == (3, 2, ("---",))
 
 
-def test_a_key_that_is_given_twice_is_told_with_both_lines() -> None:
+def test_a_key_that_is_given_twice_is_reported_with_both_lines() -> None:
     (problem,) = read_document(b"---\na: 1\nb:\n  c: 1\n  c: 2\n---\n", "a.md").problems
     assert (problem.line, problem.column) == (5, 3)
     assert "line 4" in problem.message
@@ -113,7 +113,7 @@ def test_nothing_breaks_it(raw: bytes) -> None:
     assert all(0 <= each.line <= lines + 1 for each in found.problems)
 
 
-def test_a_tab_is_told_as_a_tab_and_mended_where_spaces_are_enough() -> None:
+def test_a_tab_is_reported_and_fixed_if_spaces_suffice() -> None:
     (problem,) = read_document(b"---\ndescription: b\ntriggers:\n\twords: [a]\n---\nx", "a.md").problems
     assert (problem.line, problem.hint) == (4, "Indent with spaces")
     assert problem.message == "the front matter is not valid YAML: a line begins with a tab"

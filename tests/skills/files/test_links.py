@@ -96,7 +96,7 @@ def test_code_and_comments_hold_no_links(content: str, found: list[str]) -> None
         ("[über](ü.md)", [("über", "ü.md")]),
     ],
 )
-def test_what_a_link_is(content: str, found: list[tuple[str, str]]) -> None:
+def test_links_and_text_that_is_no_link(content: str, found: list[tuple[str, str]]) -> None:
     assert [(link.text, link.path) for link in extract_links(content)] == found
 
 

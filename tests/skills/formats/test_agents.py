@@ -51,7 +51,7 @@ def test_a_model_of_another_program_is_the_role_that_it_has_here(tmp_path: Path,
     assert (only_agent(found).model, found.problems) == (model, ())
 
 
-def test_a_model_that_is_not_known_here_is_the_default_and_told(tmp_path: Path) -> None:
+def test_a_model_that_is_not_known_here_is_the_default_and_reported(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, {".opencode/agent/a.md": "---\ndescription: b\nmodel: openai/gpt-x\n---\nA."}))
     assert only_agent(found).model == ""
     (problem,) = found.problems
@@ -122,7 +122,7 @@ def test_a_name_in_words_becomes_one_that_can_be_used(tmp_path: Path) -> None:
     assert [(each.severity, each.line) for each in found.problems] == [("warning", 2)]
 
 
-def test_an_agent_without_front_matter_is_named_after_its_file_and_told(tmp_path: Path) -> None:
+def test_an_agent_without_front_matter_is_named_after_its_file_and_reported(tmp_path: Path) -> None:
     found = collect(plant(tmp_path, {".claude/agents/taster.md": "You taste tea."}))
     assert (only_agent(found).name, only_agent(found).description) == ("taster", "You taste tea.")
     assert [each.severity for each in found.problems] == ["warning"]
@@ -136,7 +136,7 @@ def test_an_agent_without_front_matter_is_named_after_its_file_and_told(tmp_path
         ("---\ndescription: b\ndisable: true\n---\nYou are it.", "warning", "disabled"),
     ],
 )
-def test_an_agent_without_a_prompt_or_switched_off_is_left_out_and_told(
+def test_an_agent_without_a_prompt_or_switched_off_is_left_out_and_reported(
     tmp_path: Path, text: str, severity: str, reason: str
 ) -> None:
     found = collect(plant(tmp_path, {".opencode/agents/a.md": text}))

@@ -52,7 +52,7 @@ def test_a_tool_that_is_off_in_opencode_is_denied_and_the_others_stay(tmp_path: 
     assert told == []
 
 
-def test_what_edits_in_opencode_is_all_that_writes(tmp_path: Path) -> None:
+def test_the_edit_permission_of_opencode_covers_all_writing_tools(tmp_path: Path) -> None:
     agent, _ = opencode(tmp_path, "permission: {edit: deny}\ntools: {bash: false}\n")
     assert tools_of(agent) == READING
 
@@ -71,7 +71,7 @@ def test_what_edits_in_opencode_is_all_that_writes(tmp_path: Path) -> None:
         ("tools: {read: true}\npermission: {bash: ask}\n", ("ask", "get", "read-file")),
     ],
 )
-def test_where_all_is_denied_only_what_is_let_is_there(tmp_path: Path, keys: str, tools: tuple[str, ...]) -> None:
+def test_with_a_general_denial_only_allowed_tools_remain(tmp_path: Path, keys: str, tools: tuple[str, ...]) -> None:
     assert tools_of(opencode(tmp_path, keys)[0]) == tools
 
 
@@ -91,7 +91,7 @@ def test_parts_of_commands_are_carried_over(tmp_path: Path) -> None:
     assert told == []
 
 
-def test_of_parts_the_later_one_counts_unless_an_earlier_one_denies(tmp_path: Path) -> None:
+def test_the_later_verdict_on_a_part_applies_unless_an_earlier_one_denies(tmp_path: Path) -> None:
     agent, told = opencode(tmp_path, "permission: {bash: {'git *': allow, '*': ask}}\n")
     assert (agent.permissions, told) == (AgentPermissions(ask=("exec",)), [])
     agent, told = opencode(tmp_path, "permission: {bash: {'*': deny, 'git *': allow}}\n")
@@ -128,7 +128,7 @@ def test_paths_are_carried_over_where_globs_of_here_can_say_them(tmp_path: Path,
         ("bash: {'a?': allow, ' ': ask}", AgentPermissions(ask=("exec",))),
     ],
 )
-def test_parts_that_cannot_be_said_here_hold_for_the_whole_tool_and_are_told(
+def test_parts_without_an_equivalent_apply_to_the_whole_tool_and_are_reported(
     tmp_path: Path, keys: str, rules: AgentPermissions
 ) -> None:
     agent, told = opencode(tmp_path, f"permission: {{{keys}}}\n")
@@ -136,7 +136,7 @@ def test_parts_that_cannot_be_said_here_hold_for_the_whole_tool_and_are_told(
     assert ["Clew has no rules for parts of" in each for each in told] == [True]
 
 
-def test_a_verdict_that_is_none_denies_and_is_told(tmp_path: Path) -> None:
+def test_an_invalid_verdict_denies_and_is_reported(tmp_path: Path) -> None:
     agent, told = opencode(tmp_path, "permission: {bash: perhaps}\n")
     assert agent.permissions == AgentPermissions(deny=("exec",))
     assert told == ["`bash` must be allow, ask or deny: it is denied"]
@@ -158,7 +158,7 @@ def test_limits_that_cannot_be_read_leave_no_tools(tmp_path: Path) -> None:
         assert told
 
 
-def test_a_limit_of_a_tool_that_is_not_here_is_told_but_where_nobody_has_such_a_tool(tmp_path: Path) -> None:
+def test_a_limit_of_an_unknown_tool_is_reported_unless_no_agent_has_such_a_tool(tmp_path: Path) -> None:
     _, told = opencode(tmp_path, "permission: {skill: deny, task: deny, 'my_*': allow}\n")
     assert told == ["unknown tool `skill`: its limit has no effect"]
     agent, told = claude(tmp_path, "disallowedTools: mcp__geo, Task\n")
@@ -222,7 +222,7 @@ def test_a_sandbox_of_codex_that_only_reads_denies_writing_and_commands(tmp_path
     assert "exec" in tools_of(read(tmp_path, place, 'sandbox_mode = "workspace-write"\n')[0])
 
 
-def test_of_limits_for_which_there_is_nothing_here_it_is_told_what_does_not_hold(tmp_path: Path) -> None:
+def test_limits_without_an_equivalent_are_reported_with_the_consequence(tmp_path: Path) -> None:
     _, told = claude(tmp_path, "maxTurns: 3\nhooks: {}\nisolation: worktree\npermissionMode: dontAsk\n")
     assert told == [
         "`maxTurns` has no effect: Clew does not limit the turns of an agent",
@@ -244,7 +244,7 @@ def test_of_limits_for_which_there_is_nothing_here_it_is_told_what_does_not_hold
         ("maxTurns: 3\nhooks: {Stop: []}\n", "without effect here: hooks, maxTurns"),
     ],
 )
-def test_the_tools_in_the_end_are_told_where_consent_is_asked(tmp_path: Path, keys: str, said: str) -> None:
+def test_the_consent_screen_shows_the_effective_tools(tmp_path: Path, keys: str, said: str) -> None:
     claude(tmp_path, keys)
     (wish,) = wishes(collect(tmp_path), tmp_path)
     assert said in wish.summary
@@ -253,7 +253,7 @@ def test_the_tools_in_the_end_are_told_where_consent_is_asked(tmp_path: Path, ke
 
 @pytest.mark.parametrize("given", ["[deny]", "{'git *': [allow]}", "{}", "3", "null"])
 @pytest.mark.parametrize("tool", ["bash", "'*'"])
-def test_a_verdict_that_is_none_denies_whatever_it_is(tmp_path: Path, tool: str, given: str) -> None:
+def test_any_invalid_verdict_denies(tmp_path: Path, tool: str, given: str) -> None:
     agent, told = opencode(tmp_path, f"permission: {{{tool}: {given}}}\n")
     if (tool, given) == ("bash", "{}"):
         assert not told, "of no part nothing is said"
@@ -262,7 +262,7 @@ def test_a_verdict_that_is_none_denies_whatever_it_is(tmp_path: Path, tool: str,
     assert "must be allow, ask or deny: it is denied" in told[0]
 
 
-def test_what_is_asked_about_is_told_where_consent_is_asked(tmp_path: Path) -> None:
+def test_the_consent_screen_shows_the_tools_that_ask(tmp_path: Path) -> None:
     opencode(tmp_path, "permission: {'*': ask, read: allow}\n")
     (wish,) = wishes(collect(tmp_path), tmp_path)
     assert "asked about: *; but not: read-file" in wish.summary

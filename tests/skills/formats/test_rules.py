@@ -35,7 +35,7 @@ def test_imports_are_references_relative_to_the_root_each_once(tmp_path: Path) -
     assert found.problems == ()
 
 
-def test_imports_from_outside_are_not_read_and_told(tmp_path: Path) -> None:
+def test_imports_from_outside_are_not_read_and_reported(tmp_path: Path) -> None:
     plant(tmp_path, {"secret.md": "s"})
     text = "@../secret.md\n@/etc/passwd\n@~/.ssh/id\n@./a/../../secret.md\n"
     found = collect(plant(tmp_path / "root", {"CLAUDE.md": text}))

@@ -142,7 +142,7 @@ def test_an_illegal_name_becomes_the_nearest_legal_one(tmp_path: Path, written: 
     assert problem.allowed
 
 
-def test_a_name_that_differs_from_the_folder_is_used_and_told(tmp_path: Path) -> None:
+def test_a_name_that_differs_from_the_folder_is_used_and_reported(tmp_path: Path) -> None:
     skill, problems = read_skill_text(tmp_path, skill_text("tea"))
     assert skill is not None
     assert skill.name == "tea"
@@ -155,7 +155,7 @@ def test_names_may_be_in_any_script(tmp_path: Path) -> None:
     assert (skill.name, problems) == ("чай-1", [])
 
 
-def test_what_yaml_takes_for_numbers_and_truths_stays_as_it_is_written(tmp_path: Path) -> None:
+def test_values_that_yaml_reads_as_numbers_or_booleans_stay_as_written(tmp_path: Path) -> None:
     more = "version: 1.10\nmetadata:\n  level: 3\n  tags: [a, b]\n"
     skill, problems = read_skill_text(tmp_path, skill_text("010", "yes", more=more), folder="010")
     assert skill is not None
@@ -164,7 +164,7 @@ def test_what_yaml_takes_for_numbers_and_truths_stays_as_it_is_written(tmp_path:
     assert [each.message for each in problems] == ["unknown keys, which have no effect: `version`"]
 
 
-def test_values_of_the_wrong_kind_are_told_and_do_without(tmp_path: Path) -> None:
+def test_values_of_the_wrong_kind_are_reported_and_ignored(tmp_path: Path) -> None:
     text = "---\nname: [a]\ndescription: {a: b}\nmetadata: nothing\n---\nThe text.\n"
     skill, problems = read_skill_text(tmp_path, text)
     assert skill is not None
@@ -181,7 +181,7 @@ def test_empty_values_count_as_missing(tmp_path: Path, key: str) -> None:
     assert len(problems) == 2
 
 
-def test_long_descriptions_are_loaded_whole_and_told(tmp_path: Path) -> None:
+def test_long_descriptions_are_loaded_whole_and_reported(tmp_path: Path) -> None:
     skill, problems = read_skill_text(
         tmp_path, skill_text("brewing", "x" * 1_025, more=f"compatibility: {'y' * 501}\n")
     )
@@ -226,7 +226,7 @@ def test_the_keys_of_claude_code_are_understood(tmp_path: Path) -> None:
     ],
     ids=["nothing", "blank", "no-values", "binary", "nul", "large"],
 )
-def test_what_cannot_be_a_skill_is_an_error_with_its_path(tmp_path: Path, raw: bytes, reason: str) -> None:
+def test_a_file_that_cannot_be_a_skill_is_an_error_with_its_path(tmp_path: Path, raw: bytes, reason: str) -> None:
     skill, problems = read_skill_text(tmp_path, raw)
     assert skill is None
     (problem,) = problems
@@ -234,7 +234,7 @@ def test_what_cannot_be_a_skill_is_an_error_with_its_path(tmp_path: Path, raw: b
     assert reason in problem.message
 
 
-def test_references_out_of_the_root_or_to_nothing_are_left_out_and_told(tmp_path: Path) -> None:
+def test_references_out_of_the_root_or_to_nothing_are_left_out_and_reported(tmp_path: Path) -> None:
     body = "[a](../../../../a.md) [b](/etc/b.md) [c](c.md) [d](../shared/d.md) [e](references/../../../../../e.md)\n"
     root = plant(
         tmp_path / "root",

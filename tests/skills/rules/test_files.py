@@ -83,7 +83,7 @@ def test_a_path_over_links_has_the_rules_of_where_it_really_is(tree: Path, tmp_p
     assert on_way(tmp_path / "second", str(tree / "a/x")) == ["a/AGENTS.md"]
 
 
-def test_rules_that_are_links_out_of_the_root_or_no_files_are_told_and_not_read(tree: Path, tmp_path: Path) -> None:
+def test_rules_that_are_links_out_of_the_root_or_no_files_are_reported_and_not_read(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("a secret")
     (tree / "other" / "AGENTS.md").unlink()
     (tree / "other" / "AGENTS.md").symlink_to(tmp_path / "secret.md")
@@ -102,7 +102,7 @@ def test_rules_that_are_links_out_of_the_root_or_no_files_are_told_and_not_read(
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"a\x00b", b"x" * 1_048_577])
-def test_a_file_that_is_no_text_or_huge_is_told_and_hinders_nothing(tree: Path, content: bytes) -> None:
+def test_a_file_that_is_no_text_or_huge_is_reported_and_hinders_nothing(tree: Path, content: bytes) -> None:
     (tree / "a" / "AGENTS.md").write_bytes(content)
     found = RuleFiles(str(tree)).on_way("a/b/c.py")
     assert [each.path for each in found.rules] == ["a/b/AGENTS.md"]
@@ -110,7 +110,7 @@ def test_a_file_that_is_no_text_or_huge_is_told_and_hinders_nothing(tree: Path, 
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="nothing is unreadable for root")
-def test_a_file_that_may_not_be_read_is_told(tree: Path) -> None:
+def test_a_file_that_may_not_be_read_is_reported(tree: Path) -> None:
     (tree / "a" / "AGENTS.md").chmod(0)
     assert RuleFiles(str(tree)).on_way("a/x").problems[0].message == "cannot be read: permission denied"
 
@@ -128,7 +128,7 @@ def test_a_link_an_import_and_a_copy_count_once(tmp_path: Path) -> None:
     assert repeats == {"CLAUDE.md": "AGENTS.md", "b/c/AGENTS.md": "AGENTS.md"}
 
 
-def test_what_a_repository_has_instead_of_agents_md_counts(tmp_path: Path) -> None:
+def test_other_rule_files_of_a_repository_are_used(tmp_path: Path) -> None:
     plant(
         tmp_path, {"CLAUDE.md": "be brief", "g/GEMINI.md": "be kind", "both/AGENTS.md": "one", "both/CLAUDE.md": "two"}
     )
@@ -168,7 +168,7 @@ def test_names_that_only_look_alike_are_other_folders(tmp_path: Path) -> None:
     assert on_way(tmp_path, "src/x") == []
 
 
-def test_a_folder_whose_name_cannot_be_shown_is_told(tmp_path: Path) -> None:
+def test_a_folder_whose_name_cannot_be_shown_is_reported(tmp_path: Path) -> None:
     for name in (b"bad\xff", b"line\nbreak", "turned\u202e".encode()):
         folder = os.fsencode(tmp_path) + b"/" + name
         os.mkdir(folder)
@@ -180,7 +180,7 @@ def test_a_folder_whose_name_cannot_be_shown_is_told(tmp_path: Path) -> None:
     assert RuleFiles(str(tmp_path)).everywhere().rules == ()
 
 
-def test_a_way_that_is_very_deep_is_bounded_and_told(tmp_path: Path) -> None:
+def test_a_very_deep_path_is_bounded_and_reported(tmp_path: Path) -> None:
     deep = tmp_path
     for _ in range(MAX_DEPTH + 5):
         deep = deep / "d"
@@ -216,7 +216,7 @@ def test_all_files_of_a_tree_are_listed_copies_too_and_each_real_file_once(tree:
     assert [each.message for each in missing.everywhere().problems] == ["the folder does not exist"]
 
 
-def test_whatever_holds_somewhere_can_be_agreed_to(tree: Path) -> None:
+def test_every_rule_that_applies_can_be_agreed_to(tree: Path) -> None:
     files = RuleFiles(str(tree))
     wishes = {(each.name, each.digest): each for each in files.wishes()}
     for rule in (*files.of_root().rules, *files.on_way("a/b/c.py").rules, *files.on_way("other/").rules):

@@ -95,7 +95,7 @@ async def test_documents_come_when_they_fit_what_is_intended(intercept: Intercep
     assert paths(await hook.for_intent("zzz qqq")) == []
 
 
-async def test_a_text_is_given_once_in_a_conversation_and_by_whatever_operation(
+async def test_a_text_is_delivered_once_per_conversation_by_any_operation(
     intercept: Intercept, sets: Exposures
 ) -> None:
     hook = intercept()
@@ -140,13 +140,13 @@ async def test_after_a_compaction_all_is_given_again_and_the_rest_of_the_set_sta
     assert {each.reason for each in (await sets.open(None, by=ANN)).ended} == {"a new context"}
 
 
-async def test_of_several_tasks_one_gets_a_text(intercept: Intercept) -> None:
+async def test_one_of_several_tasks_gets_a_text(intercept: Intercept) -> None:
     hooks = [intercept() for _ in range(5)]
     given = await asyncio.gather(*(hook.before("read", "src/auth/x.py") for hook in hooks for _ in range(4)))
     assert sorted(each.path for part in given for each in part) == ["src/AGENTS.md", "src/auth/AGENTS.md"]
 
 
-async def test_what_was_given_is_remembered_by_another_process(
+async def test_another_process_knows_delivered_texts(
     rules: Rules, root: Path, trail: Trail, clock: ManualClock
 ) -> None:
     agree(root)
@@ -155,7 +155,7 @@ async def test_what_was_given_is_remembered_by_another_process(
     assert len(await second.before("read", "src/x.py")) == 0
 
 
-async def test_rules_that_nobody_trusted_are_named_once_and_never_shown(
+async def test_untrusted_rules_are_named_once_and_never_shown(
     rules: Rules, root: Path, sets: Exposures, clock: ManualClock
 ) -> None:
     hook = RuleInterceptor(rules, sets, clock, by=ANN)

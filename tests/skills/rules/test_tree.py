@@ -211,7 +211,7 @@ async def test_a_document_is_read_when_it_is_asked_for_and_only_below_the_root(
         assert await rules.get_reference_content(reference) is None
 
 
-async def test_links_that_lead_nowhere_or_out_are_told_and_the_rest_is_kept(tmp_path: Path) -> None:
+async def test_links_that_lead_nowhere_or_out_are_reported_and_the_rest_is_kept(tmp_path: Path) -> None:
     (tmp_path / "secret.md").write_text("a secret")
     text = "[a](../secret.md) [b](/etc/x.md) [c](missing.md) [d](out.md)\n[e](good.md) [e](good.md) [f](dir.md)"
     root = plant(tmp_path / "root", {"AGENTS.md": text, "good.md": "good", "dir.md/x": ""})

@@ -176,7 +176,7 @@ async def test_an_unload_tells_what_is_still_there_and_because_of_what(opening: 
 
 
 @pytest.mark.req("CAR-12")
-async def test_of_several_skills_all_are_loaded_or_none(opening: Opening) -> None:
+async def test_several_skills_are_loaded_all_or_none(opening: Opening) -> None:
     session = opening()
     await session.state()
     with pytest.raises(ValidationError, match="unknown skill 'nope'"):
@@ -322,7 +322,7 @@ async def test_an_agent_gets_the_meta_tools_and_the_exposed_tools_only(opening: 
 
 
 @pytest.mark.req("CAR-22")
-async def test_what_was_filtered_is_told_with_the_reason(opening: Opening) -> None:
+async def test_filtered_tools_have_a_reason(opening: Opening) -> None:
     tools = await opening().get_tools({"googleSearch": TOOLS["googleSearch"], "analyzeData": TOOLS["analyzeData"]})
     told = tools.diagnostics
     assert [(each.name, each.reason, each.toolsets) for each in told.filtered] == [

@@ -76,7 +76,7 @@ def test_loading_twice_changes_nothing() -> None:
 
 
 @pytest.mark.req("CAR-12")
-def test_what_came_by_itself_or_for_a_time_stays_when_it_is_loaded_by_name() -> None:
+def test_an_automatic_or_temporary_skill_stays_once_it_is_loaded_by_name() -> None:
     for stamp in (later(0, "trigger"), later(0, "intent"), later(0, "path"), later(0, until=NOW + timedelta(hours=1))):
         passing = load_skills({}, ["charts"], terms(), stamp)
         assert load_skills(passing, ["charts"], terms(), later(1, "trigger")) == passing
@@ -102,7 +102,7 @@ def test_a_skill_that_there_is_not_is_refused_with_the_nearest_and_all_that_ther
 
 
 @pytest.mark.req("CAR-31")
-def test_of_very_many_skills_the_error_counts_instead_of_listing_them() -> None:
+def test_an_error_counts_very_many_skills_instead_of_listing_them() -> None:
     skills = [make_skill(f"skill-{at:03}") for at in range(MAX_NAMED + 1)]
     thousands = terms("any", make_manifest([AgentSpec(name="any")], skills))
     with pytest.raises(ValidationError) as caught:

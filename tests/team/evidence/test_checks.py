@@ -80,7 +80,9 @@ async def test_types_are_checked_where_the_project_does(tmp_path: Path, clock: M
     assert "str" in types[0].message
 
 
-async def test_failed_tests_are_told_with_values_and_the_tree_is_restored(tmp_path: Path, clock: ManualClock) -> None:
+async def test_failed_tests_are_reported_with_values_and_the_tree_is_restored(
+    tmp_path: Path, clock: ManualClock
+) -> None:
     project = opened(tmp_path, clock, PYTHON)
     test = PYTHON["tests/test_core.py"].replace("assert add", "open('junk.txt', 'w').close()\n    assert add")
     project.change("n.1", {"calc/core.py": "def add(a, b):\n    return a - b\n", "tests/test_core.py": test})

@@ -530,7 +530,7 @@ async def test_a_tree_with_uncommitted_changes_is_not_checked(bench: Bench) -> N
         await bench.check(pipeline, "lint")
 
 
-def test_what_the_user_waived_is_noted_and_not_demanded(bench: Bench) -> None:
+def test_waived_evidence_is_noted_and_not_required(bench: Bench) -> None:
     done = bench.complete_once(DONE).change_state(waived=frozenset({"inspector", "test"}), reviews=())
     done.receipts = [each for each in done.receipts if each.kind == "lint"]
     verdict = done.judge()

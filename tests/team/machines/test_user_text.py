@@ -72,7 +72,7 @@ def test_messages_about_the_session_halt_continue_and_stop_its_work() -> None:
 
 
 @pytest.mark.req("SYL-44")
-def test_the_inspector_and_the_tester_are_told_when_work_is_ready_for_them() -> None:
+def test_the_inspector_and_the_tester_are_reported_when_work_is_ready_for_them() -> None:
     types = World(plan(("a", ()), ("b", ()))).start().run().types()
     assert types.count(T.VALIDATE_TASK) == types.count(T.TESTS_READY) == 2
     assert types.count(T.INSPECTION_REQUEST) == 1

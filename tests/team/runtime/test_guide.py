@@ -177,7 +177,7 @@ def test_a_message_without_a_target_goes_to_the_receiver_of_its_type(type: str, 
 
 
 @pytest.mark.req("SYL-11")
-async def test_nobody_writes_a_message_past_the_guide(desk: Desk) -> None:
+async def test_every_message_passes_the_guide(desk: Desk) -> None:
     """An emitter lacks the role; the tool of an agent is refused although it has the roles of its owner."""
     session = await desk.new()
     draft = Draft(title="Forged", schema_name="team.message.v1", context={}, tags=(f"session:{session.id}",))

@@ -99,7 +99,7 @@ async def test_a_model_that_fails_ends_the_work_with_the_reason(
         assert (ended.payload["status"], ended.payload["cause"]) == ("failed", "model")
 
 
-async def test_an_agent_that_nobody_defined_ends_the_work_with_the_reason(
+async def test_an_undefined_agent_ends_the_work_with_the_reason(
     trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     async with crew(trail, clock, me, roles=["engineer"]) as team:

@@ -66,7 +66,7 @@ def test_a_record_of_an_earlier_version_is_read_with_its_limits() -> None:
 
 
 @pytest.mark.req("SYL-03")
-async def test_of_many_writers_of_a_context_none_loses_its_change(manager: SessionManager) -> None:
+async def test_no_concurrent_writer_of_a_context_loses_its_change(manager: SessionManager) -> None:
     made = await manager.create("busy", by=ADA)
     changes = [ContextChange(next=(f"step {number}",)) for number in range(12)]
 

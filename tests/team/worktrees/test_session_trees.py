@@ -374,7 +374,7 @@ def test_a_folder_without_git_is_worked_on_in_a_copy_and_gets_the_changes_back(
     assert project.merge_into_checkout().outcome == "up_to_date"
 
 
-def test_a_file_that_changed_meanwhile_is_not_overwritten(tmp_path: Path, clock: ManualClock) -> None:
+def test_a_file_that_has_changed_is_not_overwritten(tmp_path: Path, clock: ManualClock) -> None:
     root = plant(tmp_path / "plain", {"a.txt": "a\n", "b.txt": "b\n"})
     project = open_project(root, tmp_path / "state", clock)
     project.change("n.1", {"a.txt": "theirs\n", "b.txt": "theirs\n"})

@@ -84,7 +84,7 @@ async def test_a_check_that_was_finished_is_not_run_again(call: Caller) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NAMES))
-async def test_nobody_but_the_team_calls_its_tools(call: Caller, name: str) -> None:
+async def test_only_the_team_calls_its_tools(call: Caller, name: str) -> None:
     arguments: dict[str, Any] = {"session": "s1", "pipeline": "n.1", "kind": "lint"}
     known = call.tools[name].schema["properties"]
     given = {key: value for key, value in arguments.items() if key in known}

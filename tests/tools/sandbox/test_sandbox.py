@@ -81,7 +81,7 @@ KINDS = {"config": "config", "validation": "validation", "permission": "permissi
 
 @pytest.mark.req("RCR-42")
 @pytest.mark.parametrize("failure", FAILURES)
-async def test_what_went_wrong_has_a_kind(box: Box, failure: str) -> None:
+async def test_every_failure_has_a_kind(box: Box, failure: str) -> None:
     outcome = await box.call(*FAILURES[failure], Confinement(seconds=20))
     assert isinstance(outcome, ToolFailure)
     assert outcome.kind == KINDS.get(failure, "runtime")
@@ -102,7 +102,7 @@ DENIALS = {
 @pytest.mark.req("RCR-42")
 @pytest.mark.parametrize("denial", DENIALS)
 @pytest.mark.parametrize("wall", ["bubblewrap python", "landlock python"])
-async def test_a_denial_is_of_the_kind_permission_whatever_its_errno(wall: str, denial: str, tmp_path: Path) -> None:
+async def test_a_denial_is_of_the_kind_permission_with_any_errno(wall: str, denial: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("/etc/shadow")
     code = f"def run(i, c):\n    {DENIALS[denial]}"
     confinement = Confinement(seconds=20, read=(str(tmp_path),))
@@ -219,7 +219,7 @@ async def test_typescript_is_understood() -> None:
     assert await call_code(box.sandbox(), program, Confinement(seconds=20)) == 2
 
 
-async def test_lines_are_told_as_they_come(box: Box) -> None:
+async def test_lines_are_reported_as_they_arrive(box: Box) -> None:
     heard: list[str] = []
 
     async def listen(text: str) -> None:
@@ -308,9 +308,7 @@ REFUSED_PATHS = (
 
 @pytest.mark.req("PLA-25")
 @pytest.mark.parametrize("path", REFUSED_PATHS)
-async def test_what_nobody_should_be_given_cannot_be_allowed(
-    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_dangerous_paths_cannot_be_allowed(path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for name in (".ssh", ".clew"):
         (tmp_path / name).mkdir()

@@ -46,7 +46,7 @@ async def claim_one(trail: Trail, me: Principal, *, wait: float = 0.0) -> list[C
     return await trail.deliveries.claim("c", by=me, worker="w", lease=LONG, wait=wait)
 
 
-async def test_what_is_freed_while_a_claim_is_under_way_is_claimed_without_a_poll(
+async def test_an_event_released_during_a_claim_is_claimed_without_a_poll(
     trail: Trail, me: Principal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     [held] = await claim_one(trail, me)

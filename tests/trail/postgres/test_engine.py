@@ -130,7 +130,7 @@ def put(key: str, value: str) -> Work:
 
 
 @pytest.mark.req("RCR-20")
-async def test_of_writes_that_share_a_commit_each_succeeds_or_fails_alone(engine: PostgresEngine) -> None:
+async def test_writes_that_share_a_commit_succeed_or_fail_alone(engine: PostgresEngine) -> None:
     works = [engine.append(put(key, key), by=None) for key in ("a", "b", "a", "c")]
     answers = await asyncio.gather(*works, return_exceptions=True)
     assert [type(each) for each in answers] == [type(None), type(None), StorageError, type(None)]

@@ -163,7 +163,7 @@ async def test_without_memory_for_records_searches_ask_the_server_and_nothing_is
     assert not caplog.records
 
 
-async def test_a_search_after_lost_connections_knows_all_that_was_written_meanwhile(
+async def test_a_search_after_lost_connections_finds_all_writes(
     opened: Open, me: Principal, administrator: str
 ) -> None:
     trail, other = await opened(), await opened()
@@ -219,7 +219,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_a_search_after_a_crash_of_the_server_knows_what_another_process_was_told_is_written(
+async def test_a_search_after_a_crash_of_the_server_finds_acknowledged_writes_of_another_process(
     me: Principal,
 ) -> None:
     with running_server(durable=True) as server:

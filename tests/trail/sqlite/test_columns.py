@@ -137,7 +137,7 @@ def test_many_records_at_once_count_as_they_would_one_by_one() -> None:
         assert one == pytest.approx(other)
 
 
-def test_totals_of_nobody_are_safe() -> None:
+def test_totals_without_audiences_are_zero() -> None:
     assert Columns().totals([1, 2]) == (0, 1.0)
     assert Columns().totals([]) == (0, 1.0)
 

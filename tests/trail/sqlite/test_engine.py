@@ -92,7 +92,7 @@ async def test_an_error_of_the_driver_comes_as_ours(engine: Engine) -> None:
     assert await engine.write(put("a")) == "a"
 
 
-async def test_those_who_wait_together_share_a_commit_and_are_told_after_it(engine: Engine) -> None:
+async def test_pending_writes_share_a_commit_and_return_after_it(engine: Engine) -> None:
     commits: list[list[int]] = []
     gate, entered = threading.Event(), threading.Event()
     engine.on_commit = commits.append

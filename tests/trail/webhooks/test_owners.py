@@ -14,7 +14,7 @@ from tests.trail.webhooks.receiver import ANN, BOB, LOCAL, hook, note, open_rece
 
 
 @pytest.mark.req("RCR-23")
-async def test_only_what_the_selector_means_is_posted_and_deletions_are_told(trail: Trail, clock: ManualClock) -> None:
+async def test_only_matching_events_are_posted_with_deletions(trail: Trail, clock: ManualClock) -> None:
     wanted = Selector(schema_name="note.v1", context_match=(ContextMatch(path="text", value="yes"),))
     async with open_receiver() as receiver:
         await register_webhook(trail, hook(receiver, selector=wanted), by=ANN, allow=LOCAL)
