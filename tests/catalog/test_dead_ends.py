@@ -125,7 +125,7 @@ def test_a_step_to_a_resource_is_told_only_where_all_resources_are_known() -> No
     assert told(shop(reading, extractors=a_domain(MemorySource({})).extractors)) == []
 
 
-def test_what_closes_over_odd_things_or_has_no_source_is_passed_over() -> None:
+def test_functions_with_odd_closures_or_without_source_are_skipped() -> None:
     names: dict[str, Any] = {}
     exec('async def bare() -> str:\n    "Bare."\n    return "shop://tools/hidden/gone"', names)
 

@@ -142,7 +142,7 @@ def test_the_id_depends_on_owner_and_uri_only() -> None:
     assert resource_id("acme", "docs://resources/a") != resource_id("acme", "docs://resources/b")
 
 
-def test_of_two_nodes_with_one_path_the_first_wins_and_the_other_is_reported() -> None:
+def test_the_first_of_two_nodes_with_one_path_wins_and_the_other_is_reported() -> None:
     found = index(a_node(content="first"), a_node(content="second"))
     assert [draft.context["content"] for draft in found.drafts.values()] == ["first"]
     assert "second time" in found.skipped[0].reason

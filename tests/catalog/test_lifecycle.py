@@ -189,7 +189,7 @@ async def test_force_reaches_a_source_that_is_suddenly_empty(start: Start) -> No
     assert [report.removed for report in await lifecycle.refresh_source(source.id, force=True)] == [20]
 
 
-async def test_what_is_no_longer_configured_is_dropped_and_that_is_said(start: Start) -> None:
+async def test_a_source_that_is_no_longer_configured_is_dropped_and_reported(start: Start) -> None:
     secret = a_domain(MemorySource({"a": "x = 1"}), name="gone", scopes=frozenset({"admin"}))
     kept = a_domain(MemorySource({"b": "y"}))
     await start(secret, kept).restart()
@@ -253,7 +253,7 @@ async def test_owners_do_not_touch_each_other(start: Start, stranger: Principal)
     assert await start.contents() == {"docs://resources/a": "x"}
 
 
-async def test_what_was_indexed_is_there_after_the_trail_was_closed(start: Start, tmp_path: Any) -> None:
+async def test_the_index_is_still_there_after_the_trail_was_closed(start: Start, tmp_path: Any) -> None:
     source = MemorySource({"a": "x"})
     await start(a_domain(source)).restart()
     await start.trail.close()

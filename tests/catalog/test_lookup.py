@@ -54,7 +54,7 @@ async def test_a_record_that_only_stands_where_a_resource_would_is_none(trail: T
         await Lookup(trail, registry()).read(ROUTE, by=ME)
 
 
-async def test_what_a_domain_defines_is_fetched_only_for_who_may_see_it(trail: Trail) -> None:
+async def test_resources_of_a_domain_are_fetched_only_for_callers_that_may_see_it(trail: Trail) -> None:
     ran: list[Any] = []
 
     async def fetch(client: Any) -> str:

@@ -93,7 +93,7 @@ async def test_an_excerpt_is_about_the_question_and_short(catalog: Catalog, me: 
     assert len(text) < EXCERPT + 200
 
 
-async def test_what_a_file_says_stays_in_its_fence(catalog: Catalog, me: Principal) -> None:
+async def test_the_text_of_a_file_stays_in_its_fence(catalog: Catalog, me: Principal) -> None:
     found = await search(catalog, me, query="evil instructions", limit=1)
     assert found.data is not None
     text = str(found.data.content)
@@ -143,7 +143,7 @@ DEFINITIONS = [
 
 
 @pytest.mark.req("BEY-12")
-async def test_what_tells_agents_what_to_do_is_no_document_of_the_repository(
+async def test_instructions_for_agents_are_no_documents_of_the_repository(
     tmp_path: Path, trail: Trail, clock: ManualClock, me: Principal
 ) -> None:
     kept = ["agents/about.md", "docs/agents.md", "README.md"]

@@ -62,7 +62,7 @@ def test_every_route_reads_back_as_it_was_written(route: CatalogRoute) -> None:
         "warehouse://tools/query\x00",
     ],
 )
-def test_what_is_no_route_is_refused_in_one_line(text: str) -> None:
+def test_an_invalid_route_is_refused_in_one_line(text: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         parse_route(text)
     assert refused.value.field == "route"

@@ -211,7 +211,7 @@ def test_a_long_text_is_cut_and_that_is_said() -> None:
 @pytest.mark.parametrize(
     "hidden", ["\u200b", "\u202e", "\u3164", "\ufe0f", "\U000e0041", "\U000e0100", "\ue000", "\x07", "\ud800"]
 )
-def test_what_nobody_sees_is_gone_from_lines_and_from_blocks(hidden: str) -> None:
+def test_invisible_characters_are_removed_from_lines_and_blocks(hidden: str) -> None:
     assert clean(f"a{hidden}b") == inline(f"a{hidden}b") == one_line(f"a{hidden}b") == "ab"
     assert hidden not in fence(f"a{hidden}b", "From x.")
 
@@ -235,5 +235,5 @@ def test_code_is_shown_as_it_is_written_and_cannot_leave_its_span(text: str) -> 
     assert [child.content for child in paragraph.children or [] if child.type == "text"] == ["x ", " y"]
 
 
-def test_what_code_has_of_markup_stays() -> None:
+def test_markup_inside_code_stays() -> None:
     assert code_span("def f(*args: list[str]) -> dict[str, `T`]") == "``def f(*args: list[str]) -> dict[str, `T`]``"

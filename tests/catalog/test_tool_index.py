@@ -38,7 +38,7 @@ async def test_a_tool_is_found_by_the_very_next_search_and_shows_no_code(trail: 
     assert hit.breadcrumb.context["route"] == "support://tools/tickets"
 
 
-async def test_what_is_unchanged_is_not_written_again(trail: Trail) -> None:
+async def test_unchanged_records_are_not_written_again(trail: Trail) -> None:
     await index_domain(trail, WAREHOUSE, by=ME)
     head = await trail.log.head()
     assert await index_domain(trail, WAREHOUSE, by=ME) == 0
@@ -66,7 +66,7 @@ async def test_a_domain_can_be_dropped_and_come_back(trail: Trail) -> None:
     await drop_domain(trail, "support", by=ME)
 
 
-async def test_of_a_foreign_server_only_entry_points_are_written(trail: Trail) -> None:
+async def test_only_entry_points_of_a_foreign_server_are_written(trail: Trail) -> None:
     await index_domain(trail, msgspec.structs.replace(WAREHOUSE, is_foreign=True), by=ME)
     assert await routes(trail) == ["warehouse://tools/analyst"]
 
@@ -85,7 +85,7 @@ async def test_two_processes_may_index_one_domain_at_the_same_time(tmp_path: Pat
             await each.close()
 
 
-async def test_what_an_interruption_left_behind_is_put_in_order(trail: Trail) -> None:
+async def test_leftovers_of_an_interruption_are_repaired(trail: Trail) -> None:
     """The first indexing ends after its first writes; then the domain asks for other scopes."""
     domain = Domain(name="d", description="D", tools=[some_tool("a"), some_tool("b")], scopes=frozenset({"old"}))
     started = asyncio.Event()

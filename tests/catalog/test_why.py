@@ -77,7 +77,7 @@ async def test_a_resource_is_explained_without_running_the_code_of_its_domain(tm
 
 
 @pytest.mark.req("BEY-12")
-async def test_what_does_not_exist_is_said_with_its_nearest(tmp_path: Path, stranger: Principal) -> None:
+async def test_a_missing_name_is_reported_with_the_nearest_one(tmp_path: Path, stranger: Principal) -> None:
     async with catalog_at(tmp_path, WAREHOUSE) as (catalog, _):
         why = await catalog.why("warehouse://tools/analist", by=ME)
         assert why.reasons == [f"No domain registers this route. {ANALYST} is spelled alike."]

@@ -91,7 +91,7 @@ async def test_another_domain_has_the_name_of_the_repository_only_where_that_is_
 @pytest.mark.parametrize(
     "settings", ["[catalog]\ndomains = ['ws_repo:repo']", "[sources.repo]\nkind = 'local'\nroot = 'docs'"]
 )
-async def test_a_domain_with_the_name_of_the_repository_is_refused_and_told_the_way_out(
+async def test_a_domain_with_the_name_of_the_repository_is_refused_with_the_next_step(
     opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch, settings: str
 ) -> None:
     module(folder, monkeypatch, "ws_repo", "repo = Domain(name='repo', description='Another one.')")
@@ -339,7 +339,7 @@ async def test_servers_are_started_in_the_project_wherever_one_stands(opened: Op
     assert places == {"near": str(folder.parent / "sub"), "here": str(folder.parent)}
 
 
-async def test_what_the_user_has_not_agreed_to_is_left_out_told_and_taken_up_later(
+async def test_parts_without_consent_are_left_out_reported_and_added_later(
     opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module(folder, monkeypatch, "ws_wait", "a = Domain(name='pack', description='A pack.')")
@@ -371,7 +371,7 @@ async def test_what_the_user_has_not_agreed_to_is_left_out_told_and_taken_up_lat
         assert "waits for the user's consent" in ran.markdown
 
 
-async def test_what_is_agreed_to_and_cannot_be_loaded_is_told_while_others_work(
+async def test_a_trusted_domain_that_cannot_be_loaded_is_reported_while_others_work(
     opened: Open, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module(folder, monkeypatch, "ws_bad", "raise ValueError('bad luck')")
@@ -410,7 +410,7 @@ async def test_a_domain_that_cannot_be_imported_is_listed_as_failed_and_the_rest
     assert own_names(read_config(folder, {})) == {"pack", "repo"}
 
 
-async def test_a_module_of_the_folder_that_python_does_not_find_is_told_the_way_out(opened: Open, folder: Path) -> None:
+async def test_a_module_that_python_does_not_find_is_reported_with_the_next_step(opened: Open, folder: Path) -> None:
     (folder.parent / "ws_unseen.py").write_text("")
     async with opened("[catalog]\ndomains = ['ws_unseen:a']\n") as workspace:
         assert f"PYTHONPATH={folder.parent}" in workspace.problems["ws_unseen:a"]

@@ -315,7 +315,7 @@ def test_wide_characters_do_not_break_the_table(put: Put, on_terminal: OnTermina
     assert sum(2 if ord(character) > 0x2E80 else 1 for character in row) <= 60
 
 
-def test_where_there_is_nothing_the_next_step_is_reported(clew: Clew, put: Put, on_terminal: OnTerminal) -> None:
+def test_an_empty_result_names_the_next_step(clew: Clew, put: Put, on_terminal: OnTerminal) -> None:
     clew("trail", "rm", put("the only one"), "--yes")
     assert "No breadcrumbs yet. Write one: clew trail put" in on_terminal("trail", "ls")
     assert "No breadcrumb fits that." in on_terminal("trail", "ls", "--tag", "x")

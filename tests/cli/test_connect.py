@@ -317,7 +317,7 @@ def test_two_projects_have_an_entry_each(clew: Clew, folder: Path, home: Path, s
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (1, 2, 0), (2, 1, 0)], ids=str)
 @pytest.mark.parametrize("shared", SHARED, ids=lambda client: client.name)
-def test_projects_that_share_a_file_leave_no_trace_in_whatever_order_they_are_removed(
+def test_projects_that_share_a_file_leave_no_trace_in_any_order_of_removal(
     clew: Clew, folder: Path, home: Path, shared: ClientFile, order: tuple[int, ...]
 ) -> None:
     places = [folder.parent / name / ".clew" for name in ("one", "two", "three")]

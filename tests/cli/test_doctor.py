@@ -100,7 +100,7 @@ def test_it_tries_the_sandbox_of_the_settings(clew: Clew, folder: Path, monkeypa
     assert (level, "this machine has no bubblewrap for adapters.sandbox" in text) == ("wrong", True)
 
 
-def test_where_there_is_nothing_yet_nothing_is_wrong_and_nothing_is_made(clew: Clew, folder: Path) -> None:
+def test_an_empty_folder_has_no_problems_and_stays_empty(clew: Clew, folder: Path) -> None:
     found = findings(clew)
     assert (found["folder"][0], found["trail"][0]) == ("note", "note")
     assert "clew up" in found["trail"][1]

@@ -159,7 +159,7 @@ def test_files_older_than_the_trail_are_no_reason_to_trust_it(clew: Clew, folder
     assert chat(clew, "hello").code == 1
 
 
-def test_where_consent_cannot_be_kept_a_new_trail_runs_in_the_process_that_made_it_only(
+def test_without_stored_consent_a_new_trail_runs_only_in_the_process_that_made_it(
     clew: Clew, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "script.yaml").write_text(SCRIPT)

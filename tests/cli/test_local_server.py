@@ -170,7 +170,7 @@ def test_uninstall_removes_the_socket_of_a_server_that_was_killed(clew: Clew, pr
     assert not folder.exists()
 
 
-def test_of_two_servers_the_later_one_answers_and_stays(project: Path, folder: Path) -> None:
+def test_the_later_of_two_servers_answers_and_stays(project: Path, folder: Path) -> None:
     with running() as (first, _), running():
         first.terminate()
         first.wait(PATIENCE)

@@ -196,7 +196,7 @@ def test_values_that_an_option_cannot_have_are_wrong_usage(
 @pytest.mark.parametrize(
     "arguments", [["trail", "ls"], ["trail", "tail"], ["hygiene", "run"], ["secret", "ls"], ["token"]]
 )
-def test_where_there_is_no_trail_nothing_is_made_and_the_next_step_is_reported(
+def test_without_a_trail_nothing_is_made_and_the_next_step_is_reported(
     clew: Clew, folder: Path, arguments: list[str]
 ) -> None:
     result = clew(*arguments)
@@ -351,9 +351,7 @@ def test_python_m_clew_is_clew() -> None:
         ("trail", "import", "fi\nle/fi\rle"),
     ],
 )
-def test_an_error_is_one_line_whatever_the_arguments_hold(
-    clew: Clew, tmp_path: Path, arguments: tuple[str, ...]
-) -> None:
+def test_an_error_is_one_line_with_any_arguments(clew: Clew, tmp_path: Path, arguments: tuple[str, ...]) -> None:
     (tmp_path / "fi\nle").write_text("")
     result = clew(*arguments)
     assert result.code in (1, 2)

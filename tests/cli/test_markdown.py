@@ -69,7 +69,7 @@ def test_nothing_in_a_text_has_power_over_the_terminal() -> None:
 
 
 @given(st.text(max_size=300))
-def test_only_our_own_styles_reach_the_terminal_whatever_the_text(text: str) -> None:
+def test_only_our_own_styles_reach_the_terminal_with_any_text(text: str) -> None:
     for own in ("1;34", "1", "2", "36", "0"):
         text = text.replace(f"[{own}m", "")
     screen = shown(text, is_terminal=True)

@@ -89,7 +89,7 @@ def test_concurrent_work_is_shown_on_one_line() -> None:
     assert shown.line().startswith("Reading ... 20 of 90 files, 3 of 7 documents (")
 
 
-def test_where_no_person_looks_nothing_is_shown(
+def test_without_a_terminal_nothing_is_shown(
     clew: Clew, put: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "PATIENCE", 0.0)

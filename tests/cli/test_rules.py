@@ -71,7 +71,7 @@ def test_paths_begin_where_the_person_is(clew: Clew, project: Path, monkeypatch:
     assert clew("rules", "for", "/etc/passwd", "--json").json["rules"] == []
 
 
-def test_where_there_are_no_rules_that_is_said(clew: Clew, folder: Path) -> None:
+def test_without_rules_the_command_says_so(clew: Clew, folder: Path) -> None:
     done = clew("rules", "for", "x.py")
     assert (done.code, done.out) == (0, "")
     assert done.err == "No rules apply there. An AGENTS.md applies to everything below its folder.\n"

@@ -160,9 +160,7 @@ def test_a_file_that_cannot_be_read_is_one_line_and_ends_with_1(clew: Clew, fold
     assert not folder.exists()
 
 
-def test_of_several_files_the_good_ones_are_taken_and_the_exit_code_tells_of_the_others(
-    clew: Clew, folder: Path
-) -> None:
+def test_valid_files_are_imported_and_the_exit_code_reports_the_others(clew: Clew, folder: Path) -> None:
     bad, missing = folder.parent / "bad.json", folder.parent / "missing.json"
     bad.write_text("{")
     good = offer(folder, notes=entry("plain"))

@@ -30,7 +30,7 @@ def test_reading_goes_on_after_a_number(clew: Clew, put: Put) -> None:
     assert shown(clew, "--after", str(first), "--count", "3") == ["t1", "t2", "t3"]
 
 
-def test_each_change_is_told_also_the_last_one(clew: Clew, put: Put) -> None:
+def test_each_change_is_reported_including_the_last_one(clew: Clew, put: Put) -> None:
     id = put("Task", "--tag", "mine")
     clew("trail", "edit", id, "--title", "Better")
     clew("trail", "rm", id, "--yes")

@@ -203,7 +203,7 @@ def test_a_package_is_covered_whole(repository: Repository) -> None:
 
 
 @pytest.mark.parametrize("mode", [*py_compile.PycInvalidationMode])
-def test_a_module_is_run_from_its_source_whatever_was_compiled_beside_it(
+def test_a_module_is_run_from_its_source_and_never_from_compiled_files(
     repository: Repository, mode: py_compile.PycInvalidationMode
 ) -> None:
     assert run("trust", "--yes").returncode == 0
@@ -241,7 +241,7 @@ def test_a_link_to_a_folder_that_is_trusted_is_not_trusted(repository: Repositor
     assert repository.ran == []
 
 
-def test_a_trusted_folder_is_trusted_by_whatever_link_it_is_reached(repository: Repository, tmp_path: Path) -> None:
+def test_a_trusted_folder_is_trusted_through_every_link(repository: Repository, tmp_path: Path) -> None:
     assert run("trust", "--yes").returncode == 0
     link = tmp_path.parent / f"{tmp_path.name}-link"
     link.symlink_to(repository.root)
@@ -326,7 +326,7 @@ def test_a_folder_that_asks_for_nothing_needs_no_file_of_grants(clew: Clew, fold
     assert (asked.code, "trust" in asked.err) == (0, False)
 
 
-def test_where_consent_cannot_be_kept_nothing_is_granted(
+def test_without_a_place_for_consent_nothing_is_granted(
     repository: Repository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("")

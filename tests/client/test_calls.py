@@ -34,7 +34,7 @@ def note(title: str = "Note", **more: object) -> Draft:
     return Draft(title=title, context={"n": 0}, **more)  # type: ignore[arg-type]  # fields by name
 
 
-async def test_what_is_written_is_read_back_whole(client: Client) -> None:
+async def test_a_written_record_is_read_back_completely(client: Client) -> None:
     draft = Draft(
         title="Ünïcode \u2028 ☃",
         context={"text": "a" * 1_000, "deep": {"list": [1, 2.5, None, True]}},

@@ -94,7 +94,7 @@ async def test_a_stream_whose_token_expires_goes_on_with_a_new_one(tmp_path: Pat
             assert (await take(events, 1))[0].type == "breadcrumb.created"
 
 
-async def test_what_another_attempt_would_not_cure_is_raised(server: Served) -> None:
+async def test_a_permanent_error_is_raised_without_a_retry(server: Served) -> None:
     async with Client(server.url, credential="wrong") as client:
         with pytest.raises(NotAuthenticated):
             await take(client.events(), 1)
@@ -171,7 +171,7 @@ async def test_pings_and_invalid_data_are_ignored() -> None:
 
 
 @pytest.mark.req("RCR-21")
-async def test_a_version_told_as_created_and_updated_and_a_replay_are_one_change() -> None:
+async def test_a_version_reported_twice_or_replayed_is_one_change() -> None:
     told = [
         wire(1),
         wire(2, type="breadcrumb.updated"),

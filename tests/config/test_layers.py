@@ -81,9 +81,7 @@ def test_a_list_in_a_variable_is_separated_by_commas(tmp_path: Path, text: str, 
         ("owner =", "is not TOML"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_said_in_plain_words_with_file_and_name(
-    tmp_path: Path, text: str, said: str
-) -> None:
+def test_an_error_in_the_file_is_plain_and_names_file_and_setting(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "config.toml").write_text(text)
     with pytest.raises(ConfigError) as told:
         read_config(tmp_path)
@@ -146,7 +144,7 @@ def test_a_key_in_the_settings_is_refused_and_not_repeated(tmp_path: Path, text:
     assert "lab" in str(told.value) or "models.key" in str(told.value)
 
 
-def test_what_is_wrong_elsewhere_names_the_variable_or_the_flag(tmp_path: Path) -> None:
+def test_an_error_outside_of_the_file_names_the_variable_or_the_flag(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^CLEW_SERVER_PORT: server\.port must be a whole number"):
         read_config(tmp_path, {"CLEW_SERVER_PORT": "x"})
     with pytest.raises(ConfigError, match=r"^--port: server\.port must be .* not 70000$"):

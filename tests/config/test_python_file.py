@@ -109,7 +109,7 @@ def test_modules_of_the_folder_are_out_of_reach(folder: Path) -> None:
         ("raise ValueError('token=ghp_0123456789abcdefghijklmnop')\n", "config.py:1: ValueError: token=[masked]"),
     ],
 )  # fmt: skip
-def test_what_goes_wrong_in_it_is_one_line_with_its_place(folder: Path, text: str, said: str) -> None:
+def test_an_error_in_it_is_one_line_with_its_place(folder: Path, text: str, said: str) -> None:
     told = fail(folder, text)
     assert f"{folder / said.partition(':')[0]}" in told
     assert said in told

@@ -70,7 +70,7 @@ async def test_a_replay_after_the_fix_delivers_once_with_all_attempts(
         await trail.dead_letters.replay(letter.id, by=me)
 
 
-async def test_of_many_replays_at_once_one_succeeds(trail: Trail, me: Principal) -> None:
+async def test_one_of_many_concurrent_replays_succeeds(trail: Trail, me: Principal) -> None:
     await bury(trail, me, "a")
     (letter,) = await trail.dead_letters.list(by=me)
     attempts = [succeeds(trail.dead_letters.replay(letter.id, by=me), NotFound) for _ in range(10)]

@@ -148,7 +148,7 @@ async def test_a_definition_counts_for_the_drafts_after_its_batch(trail: Trail, 
     assert not await succeeds(make(trail, me, schema_name="tool.v1"), SchemaViolation)
 
 
-async def test_of_two_definitions_of_a_schema_the_newer_counts(trail: Trail, me: Principal) -> None:
+async def test_the_newer_of_two_definitions_of_a_schema_is_used(trail: Trail, me: Principal) -> None:
     made = await make(trail, me, schema_name="tool.v1", context={"a": 1, "b": 2})
     await define(trail, me, llm_hints={"include": ["a"]})
     newer = await define(trail, me, llm_hints={"include": ["b"]})
@@ -231,7 +231,7 @@ async def test_the_vector_is_that_of_the_hinted_form_not_of_the_json(meaning: Tr
     assert hinted == await vector(meaning, me, "T", context={"content": "grep finds lines"})
 
 
-async def test_what_a_schema_never_embeds_has_no_keywords(trail: Trail, me: Principal) -> None:
+async def test_a_record_that_is_never_embedded_has_no_keywords(trail: Trail, me: Principal) -> None:
     await define(trail, me, "log.v1", embed="never")
     assert (await make(trail, me, "Deployed slowly", schema_name="log.v1")).entity_keywords == ()
     assert {"deployed", "slowly"} <= set((await make(trail, me, "Deployed slowly")).entity_keywords)

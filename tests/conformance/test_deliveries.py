@@ -138,9 +138,7 @@ async def test_a_name_that_no_consumer_has_is_not_found(trail: Trail, me: Princi
     assert await trail.dead_letters.list(by=me, consumer=name) == []
 
 
-async def test_of_results_that_are_written_together_only_those_of_lost_claims_are_dropped(
-    trail: Trail, me: Principal
-) -> None:
+async def test_only_results_of_lost_claims_are_dropped_from_a_joint_write(trail: Trail, me: Principal) -> None:
     await register(trail, me)
     await make_all(trail, me, *"abc")
     held = await claim(trail, me, limit=3)
@@ -305,7 +303,7 @@ async def test_a_claim_that_waits_gets_what_a_changed_selector_wants(trail: Trai
     assert claim.event.breadcrumb.title == "meant"
 
 
-async def test_what_a_worker_does_to_its_event_is_seen_by_nobody_else(trail: Trail, me: Principal) -> None:
+async def test_a_worker_cannot_change_an_event_for_others(trail: Trail, me: Principal) -> None:
     await register(trail, me)
     waiting = asyncio.ensure_future(wait_for_one(trail, me, PATIENCE))
     made = await make(trail, me, "shared")
@@ -421,7 +419,7 @@ async def test_a_session_that_waits_for_a_retry_keeps_its_order_and_delays_nobod
 
 
 @pytest.mark.req("SYL-116")
-async def test_a_long_session_is_handled_in_order_by_whoever_comes(trail: Trail, me: Principal) -> None:
+async def test_a_long_session_is_handled_in_order_by_any_worker(trail: Trail, me: Principal) -> None:
     await register(trail, me)
     await session(trail, me, "A", *(str(number) for number in range(600)))
     handled: list[str] = []

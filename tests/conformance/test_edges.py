@@ -64,16 +64,14 @@ async def test_replace_overwrites_what_is_there(trail: Trail, me: Principal) -> 
     assert [edge.weight for edge in await trail.edges.of(ids["a"], by=me)] == [7.0, 2.0]
 
 
-async def test_of_many_that_add_one_edge_at_once_exactly_one_succeeds(trail: Trail, me: Principal) -> None:
+async def test_exactly_one_of_many_concurrent_adds_of_an_edge_succeeds(trail: Trail, me: Principal) -> None:
     ids = await nodes(trail, me, "ab")
     done = await asyncio.gather(*(succeeds(link(trail, me, ids, "ab"), AlreadyExists) for _ in range(10)))
     assert sum(done) == 1
 
 
 @pytest.mark.parametrize("problem", ["duplicate", "missing end", "cycle"])
-async def test_of_edges_that_are_added_together_all_are_written_or_none(
-    trail: Trail, me: Principal, problem: str
-) -> None:
+async def test_edges_that_are_added_together_are_written_all_or_none(trail: Trail, me: Principal, problem: str) -> None:
     ids = await nodes(trail, me, "abc")
     good = Edge(source=ids["a"], target=ids["b"], type="depends_on")
     bad = {

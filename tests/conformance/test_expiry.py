@@ -73,7 +73,7 @@ async def test_hybrid_ends_at_the_earlier_bound(trail: Trail, me: Principal, clo
     assert not await is_there(trail, me, by_time.id)
 
 
-async def test_what_has_expired_is_gone_for_every_call(trail: Trail, me: Principal, clock: ManualClock) -> None:
+async def test_an_expired_record_is_gone_for_every_call(trail: Trail, me: Principal, clock: ManualClock) -> None:
     made = await make(trail, me, "Short", tags=["t"], ttl=lasting(clock, seconds=1))
     clock.advance(seconds=1)
     calls = (
@@ -158,7 +158,9 @@ async def test_a_draft_cannot_bring_its_own_count_of_reads(trail: Trail, me: Pri
     assert made.ttl.read_count == 0
 
 
-async def test_what_expires_before_it_is_written_is_never_seen(trail: Trail, me: Principal, clock: ManualClock) -> None:
+async def test_a_record_that_expires_before_its_write_is_never_seen(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
     made = await make(trail, me, "Late", ttl=lasting(clock, seconds=-1))
     assert not await is_there(trail, me, made.id)
     assert await found_titles(trail, me, "late") == []

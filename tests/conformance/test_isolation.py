@@ -371,7 +371,7 @@ async def test_all_scopes_are_needed_not_any(trail: Trail) -> None:
     assert (await trail.records.get(made.id, by=both)).scopes == ("hr", "legal")
 
 
-async def test_who_writes_into_a_scope_that_it_lacks_cannot_read_it_back(trail: Trail) -> None:
+async def test_a_writer_without_the_scope_cannot_read_its_record(trail: Trail) -> None:
     made = await make(trail, NARROW, "For HR only", scopes=["hr"])
     assert await answer(trail.records.get(made.id, by=NARROW)) is NotFound
     assert (await trail.records.get(made.id, by=WIDE)).title == "For HR only"

@@ -109,7 +109,7 @@ async def test_a_released_claim_can_be_claimed_at_once_and_does_not_count(trail:
         await trail.deliveries.release(held, by=me)
 
 
-async def test_of_two_workers_that_finish_one_event_exactly_one_writes(
+async def test_exactly_one_of_two_workers_that_finish_one_event_writes(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     await register(trail, me)
@@ -155,7 +155,7 @@ async def test_a_bad_output_writes_nothing_and_keeps_the_claim(trail: Trail, me:
 
 
 @pytest.mark.req("BEY-07")
-async def test_an_output_with_the_key_of_its_claim_is_written_once_whoever_finishes(
+async def test_an_output_with_the_key_of_its_claim_is_written_once_by_any_worker(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     """A worker died after its effect and before the acknowledgement: the next worker recognises the effect."""

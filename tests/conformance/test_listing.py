@@ -45,7 +45,7 @@ async def test_pages_run_from_newest_to_oldest_or_the_other_way(trail: Trail, me
     assert await pages(trail, me, 1_000) == [["e", "d", "c", "b", "a"]]
 
 
-async def test_order_is_that_of_creation_whatever_the_clock_and_the_updates(
+async def test_the_order_is_that_of_creation_with_any_clock_and_updates(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     (first,) = await make_all(trail, me, "a")

@@ -92,9 +92,7 @@ async def test_reading_goes_on_after_a_cursor_in_steps_of_any_size(trail: Trail,
     assert await trail.log.read(10**12, by=me) == ([], await trail.log.head())
 
 
-async def test_what_a_selector_or_an_owner_hides_is_passed_over_once(
-    trail: Trail, me: Principal, stranger: Principal
-) -> None:
+async def test_hidden_events_are_skipped_once(trail: Trail, me: Principal, stranger: Principal) -> None:
     await make_all(trail, me, *"abc", tags=["x"])
     await make_all(trail, stranger, *"def", tags=["wanted"])
     wanted = Selector(all_tags=["wanted"])
@@ -179,7 +177,9 @@ async def test_waiting_ends_at_once_when_there_is_something_and_in_time_when_not
 
 
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same trail", "another open trail"])
-async def test_a_write_wakes_whoever_waits(trail: Trail, open_again: OpenAgain, me: Principal, elsewhere: bool) -> None:
+async def test_a_write_wakes_waiting_callers(
+    trail: Trail, open_again: OpenAgain, me: Principal, elsewhere: bool
+) -> None:
     writer = await open_again() if elsewhere else trail
     waiting = [asyncio.ensure_future(trail.log.wait(0, PATIENCE)) for _ in range(5)]
     await asyncio.sleep(0)

@@ -70,7 +70,7 @@ async def test_every_field_comes_back_as_it_was_written_also_from_a_reopened_tra
     assert await (await open_again()).records.get(FULL_ID, by=WIDE, vector=True) == stored
 
 
-async def test_what_a_draft_leaves_open_is_empty(trail: Trail) -> None:
+async def test_absent_fields_of_a_draft_are_empty(trail: Trail) -> None:
     made = await make(trail, Principal(owner_id="acme"), "Bare")
     assert (made.tags, made.schema_name, made.scopes, made.llm_hints, made.entities) == ((), None, (), None, None)
     assert (made.ttl, made.created_by, made.updated_by, made.embedding) == (NEVER, None, None, None)
@@ -185,7 +185,7 @@ REFUSED: list[dict[str, Any]] = [
 ]
 
 
-async def test_what_cannot_be_kept_is_refused_and_nothing_is_written(trail: Trail, me: Principal) -> None:
+async def test_invalid_drafts_are_refused_and_nothing_is_written(trail: Trail, me: Principal) -> None:
     taken = []
     for fields in REFUSED:
         try:
@@ -341,7 +341,7 @@ async def test_closing_twice_is_harmless(trail: Trail, open_again: OpenAgain, me
     assert await is_there(await open_again(), me, made.id)
 
 
-async def test_what_was_accepted_is_finished_and_answered_when_the_trail_is_closed(
+async def test_accepted_writes_are_finished_and_answered_when_the_trail_is_closed(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     await make(trail, me, "A first record: from now on the definitions are cached")

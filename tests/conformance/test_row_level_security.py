@@ -14,6 +14,7 @@ from clew.access import Principal
 from clew.trail.store import Trail
 from tests.conformance.records import make
 from tests.conformance.test_isolation import (  # noqa: F401
+    test_a_writer_without_the_scope_cannot_read_its_record,
     test_all_scopes_are_needed_not_any,
     test_an_event_that_waits_while_its_scopes_are_narrowed_is_not_delivered,
     test_an_id_of_another_owner_is_not_found_by_any_call,
@@ -21,7 +22,6 @@ from tests.conformance.test_isolation import (  # noqa: F401
     test_no_claim_or_dead_letter_reaches_the_wrong_one,
     test_no_edge_walk_or_path_leads_through_what_is_hidden,
     test_no_record_version_listing_hit_event_or_count_reaches_the_wrong_one,
-    test_who_writes_into_a_scope_that_it_lacks_cannot_read_it_back,
     test_widened_scopes_give_old_events_and_hits,
 )
 from tests.conformance.test_search_freshness import (  # noqa: F401

@@ -270,7 +270,7 @@ async def test_unknown_words_do_not_hide_candidates_in_a_large_trail(
     assert len(await found_titles(again, me, f"{strange} fits", limit=10)) == 10
 
 
-async def test_what_was_used_up_does_not_starve_the_limit_of_a_large_trail(
+async def test_used_up_records_do_not_shorten_answers_of_a_large_trail(
     trail: Trail, open_again: OpenAgain, me: Principal, crowded: list[Draft]
 ) -> None:
     used = [draft("ship", ttl=Ttl(kind="usage", max_reads=1)) for _ in range(200)]
@@ -281,7 +281,7 @@ async def test_what_was_used_up_does_not_starve_the_limit_of_a_large_trail(
     assert len(await found_titles(again, me, "a ship sails", limit=10)) == 10
 
 
-async def test_what_was_used_up_gives_its_place_to_the_next(trail: Trail, me: Principal) -> None:
+async def test_used_up_records_are_replaced_by_the_next_hits(trail: Trail, me: Principal) -> None:
     used = [draft(f"thread {number}", ttl=Ttl(kind="usage", max_reads=1)) for number in range(30)]
     made = await trail.records.create_many([*used, *(draft(f"a thread of {n}") for n in range(10))], by=me)
     assert len(await found_titles(trail, me, "thread", limit=10)) == 10
@@ -432,7 +432,9 @@ async def test_a_reopened_trail_finds_what_it_found(trail: Trail, open_again: Op
 
 
 @pytest.mark.req("RCR-19")
-async def test_what_others_wrote_neither_shows_nor_weighs(trail: Trail, me: Principal, stranger: Principal) -> None:
+async def test_records_of_other_owners_are_neither_shown_nor_weighed(
+    trail: Trail, me: Principal, stranger: Principal
+) -> None:
     await make_all(trail, me, "thread of wool", "wool and more wool", "a ship with a thread", embedding=[1.0, 0.0])
     before = await look_for(trail, me, "thread wool ship", vector=[1.0, 1.0])
     await make_all(trail, stranger, *["thread of wool", "ship"] * 50, embedding=[1.0, 1.0])
@@ -441,7 +443,7 @@ async def test_what_others_wrote_neither_shows_nor_weighs(trail: Trail, me: Prin
 
 
 @pytest.mark.req("RCR-19")
-async def test_what_a_scope_hides_neither_shows_nor_weighs(trail: Trail, me: Principal) -> None:
+async def test_records_of_a_hidden_scope_are_neither_shown_nor_weighed(trail: Trail, me: Principal) -> None:
     """Otherwise scores would reveal words of records that the caller may not read."""
     await make_all(trail, me, "thread of wool", "wool and more wool", "a ship with a thread")
     before = await look_for(trail, me, "thread wool ship")

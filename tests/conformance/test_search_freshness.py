@@ -71,7 +71,7 @@ async def test_each_filter_follows_what_another_open_trail_changes(
             assert len(await found_titles(trail, me, "thread", selector=selector)) == expected, selector
 
 
-async def test_what_was_used_up_by_readers_elsewhere_is_not_found(
+async def test_records_used_up_by_other_readers_are_not_found(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     other = await open_again()

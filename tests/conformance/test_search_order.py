@@ -30,7 +30,7 @@ SPELLINGS = [
 
 @pytest.mark.req("BEY-02")
 @pytest.mark.parametrize("stored", ["getUserProfile", "get_user_profile", "Get user profile"])
-async def test_an_exact_name_comes_first_in_whatever_spelling(trail: Trail, me: Principal, stored: str) -> None:
+async def test_an_exact_name_comes_first_in_any_spelling(trail: Trail, me: Principal, stored: str) -> None:
     await make(trail, me, "User profile get", context={"description": "get user profile " * 5})
     await make(trail, me, stored)
     await make(trail, me, "get user profile picture", context={"description": "get_user_profile getUserProfile"})
@@ -44,7 +44,7 @@ ALIKE = ["math.gcd", "math_gcd", "mathGcd", "weather_forecast", "weather_forecas
 
 
 @pytest.mark.req("BEY-02")
-async def test_of_names_that_differ_in_spelling_only_the_one_called_comes_first(trail: Trail, me: Principal) -> None:
+async def test_the_exact_spelling_of_a_name_comes_first(trail: Trail, me: Principal) -> None:
     for title in ALIKE:
         await make(trail, me, title, context={"description": title})
     for called in ALIKE:
@@ -59,7 +59,7 @@ async def test_an_identifier_within_a_sentence_brings_its_name_first(trail: Trai
 
 
 @pytest.mark.req("BEY-02")
-async def test_of_three_thousand_tools_each_is_first_by_its_name(trail: Trail, me: Principal) -> None:
+async def test_each_of_three_thousand_tools_is_first_by_its_name(trail: Trail, me: Principal) -> None:
     verbs = ["get", "list", "create", "delete", "update", "search", "export", "import", "sync", "archive"]
     nouns = ["user", "invoice", "branch", "ticket", "page", "image", "queue", "secret", "volume", "report"]
     kinds = [f"{prefix}{suffix}" for prefix in ("git", "cloud", "mail", "chat", "shop", "doc") for suffix in "abcde"]

@@ -68,7 +68,7 @@ async def test_an_update_can_replace_and_clear_every_field(trail: Trail, clock: 
 
 
 @pytest.mark.req("RCR-04")
-async def test_of_two_writers_on_version_5_one_wins_and_the_other_succeeds_after_a_merge(
+async def test_one_of_two_writers_on_version_5_wins_and_the_other_succeeds_after_a_merge(
     trail: Trail, me: Principal
 ) -> None:
     made = await make(trail, me, context={})
@@ -85,7 +85,7 @@ async def test_of_two_writers_on_version_5_one_wins_and_the_other_succeeds_after
 
 
 @pytest.mark.req("RCR-04")
-async def test_of_many_writers_at_once_on_one_version_exactly_one_wins(
+async def test_exactly_one_of_many_concurrent_writers_on_one_version_wins(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     made, other = await make(trail, me), await open_again()
@@ -191,7 +191,7 @@ async def test_a_breadcrumb_comes_once_among_many_updates_and_there_is_a_limit(t
 
 
 @pytest.mark.req("RCR-04")
-async def test_of_concurrent_batches_one_is_written_completely(
+async def test_one_of_several_concurrent_batches_is_written_completely(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     made = [await make(trail, me, str(number)) for number in range(40)]
@@ -288,7 +288,7 @@ async def test_an_id_may_be_used_again_after_its_breadcrumb_is_gone(trail: Trail
     assert [line.version for line in await trail.records.history(FULL_ID, by=me)] == [1]
 
 
-async def test_of_many_deletes_at_once_exactly_one_succeeds(trail: Trail, me: Principal) -> None:
+async def test_exactly_one_of_many_concurrent_deletes_succeeds(trail: Trail, me: Principal) -> None:
     made = await make(trail, me)
     done = await asyncio.gather(*(succeeds(trail.records.delete(made.id, by=me), NotFound) for _ in range(10)))
     assert sum(done) == 1

@@ -253,7 +253,7 @@ async def test_the_old_vectors_serve_until_the_last_is_replaced(
     assert len(await found_titles(changing, me, "cat", ranking="vector")) == 3
 
 
-async def test_what_is_deleted_during_a_change_stays_deleted(
+async def test_a_record_that_is_deleted_during_a_change_stays_deleted(
     meaning: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     ids = await make_all(meaning, me, *"abcd")
@@ -267,7 +267,7 @@ async def test_what_is_deleted_during_a_change_stays_deleted(
     assert await changing.upkeep.check() == []
 
 
-async def test_what_is_updated_during_a_change_gets_the_vector_of_its_new_text(
+async def test_a_record_that_is_updated_during_a_change_gets_the_vector_of_its_new_text(
     meaning: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     ids = await make_all(meaning, me, *"abcd")
@@ -329,7 +329,7 @@ async def test_a_write_during_the_first_change_does_not_end_it(
     assert [await vector_of(again, me, id) for id in ids] == [letters_of(title) for title in "abcde"]
 
 
-async def test_what_its_schema_does_not_embed_gets_no_vector_by_the_change(
+async def test_a_record_that_its_schema_does_not_embed_gets_no_vector_by_the_change(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     await make(trail, me, "Schema", schema_name="schema.def.v1", context={"schema_name": "log.v1", "embed": "never"})

@@ -48,7 +48,7 @@ async def nearest(
 
 @pytest.mark.req("SYL-74")
 @pytest.mark.req("RCR-15")
-async def test_of_ten_thousand_the_ten_nearest_are_found_with_any_filter_and_after_reloading(
+async def test_the_ten_nearest_of_ten_thousand_are_found_with_any_filter_and_after_reloading(
     trail: Trail, open_again: OpenAgain, me: Principal
 ) -> None:
     vectors, queries = random_vectors(10_000, seed=1), random_vectors(5, seed=1)
@@ -72,7 +72,7 @@ async def test_of_ten_thousand_the_ten_nearest_are_found_with_any_filter_and_aft
     assert [await nearest(again, me, query, selector) for query in queries for selector, _ in filters] == answers
 
 
-async def test_of_a_few_hundred_the_nearest_are_exactly_the_nearest(trail: Trail, me: Principal) -> None:
+async def test_the_nearest_of_a_few_hundred_vectors_are_exact(trail: Trail, me: Principal) -> None:
     vectors = random_vectors(400, seed=2)
     await trail.records.create_many([draft(str(at), embedding=row) for at, row in enumerate(vectors.tolist())], by=me)
     for query in random_vectors(10, seed=3):

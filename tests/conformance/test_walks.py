@@ -128,7 +128,7 @@ async def test_paths_agree_with_a_plain_dijkstra_on_random_graphs(trail: Trail, 
             assert sum(min(pairs.get(step, 99), pairs.get(step[::-1], 99)) for step in at) == each.cost
 
 
-async def test_what_is_around_several_breadcrumbs_passes_over_what_is_gone_and_keeps_the_cheapest(
+async def test_edges_around_several_breadcrumbs_skip_deleted_ends_and_keep_the_cheapest(
     trail: Trail, me: Principal, stranger: Principal
 ) -> None:
     ids = await nodes(trail, me, "abcd")
@@ -145,7 +145,7 @@ async def test_what_is_around_several_breadcrumbs_passes_over_what_is_gone_and_k
     assert await trail.edges.around(list(ids.values()), by=stranger) == []
 
 
-async def test_what_is_around_since_a_moment_was_written_then_or_later(
+async def test_edges_around_since_a_moment_were_written_then_or_later(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     ids = await nodes(trail, me, "abc")

@@ -211,7 +211,7 @@ async def test_hostile_content_stays_behind_its_fence_and_forges_no_section(plac
     assert "\u202e" not in text
 
 
-async def test_what_says_the_same_as_something_better_is_left_out(place: Place) -> None:
+async def test_a_duplicate_of_a_better_record_is_left_out(place: Place) -> None:
     words = "The harvest of grapes begins in the second week of September."
     best = await place.write(words, title="One")
     same = await place.write(words, title="Other", schema_name="copy.v1")

@@ -20,7 +20,7 @@ async def arrows(place: Place, breadcrumb: Breadcrumb, kind: str) -> set[tuple[s
 
 
 @pytest.mark.req("RCR-34")
-async def test_a_request_causes_its_response_whichever_is_linked_first(place: Place) -> None:
+async def test_a_request_causes_its_response_in_either_order_of_linking(place: Place) -> None:
     flow = place.flow
     given = {"title": "Request", "schema_name": flow.request, "tags": ("request:r1",)}
     request = await place.write("", **given, context={"tool": "x", "requestId": "r1", "input": {}}, link=False)
@@ -40,7 +40,7 @@ async def test_a_request_without_a_tag_is_found_in_its_session(place: Place) -> 
 
 
 @pytest.mark.req("RCR-34")
-async def test_what_names_another_or_is_of_its_run_follows_from_it(place: Place) -> None:
+async def test_records_that_name_another_or_are_of_its_run_get_a_causal_edge(place: Place) -> None:
     message = await place.say("hello")
     context = {"consumer_id": "a", "trigger_event_id": message.id}
     built = await place.write("", title="Context", schema_name=place.flow.context, context=context)
@@ -50,7 +50,7 @@ async def test_what_names_another_or_is_of_its_run_follows_from_it(place: Place)
 
 
 @pytest.mark.req("RCR-34")
-async def test_a_session_is_a_chain_in_order_whatever_order_it_is_linked_in(place: Place) -> None:
+async def test_a_session_is_a_chain_in_order_with_any_order_of_linking(place: Place) -> None:
     said = [await place.say(f"line {number}", link=False) for number in range(4)]
     await place.say("elsewhere", session="other")
     for each in reversed(said):

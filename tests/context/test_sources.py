@@ -33,7 +33,7 @@ async def test_each_method_of_fetching_brings_its_own_set(place: Place) -> None:
 
 
 @pytest.mark.req("RCR-27")
-async def test_what_is_closest_to_a_trigger_is_never_the_trigger(place: Place) -> None:
+async def test_the_hits_of_a_trigger_never_include_the_trigger(place: Place) -> None:
     trigger = await place.write("plums are blue")
     other = await place.write("plums are sweet")
     assert ids_of(await fetch(place.trail, subscription("vector"), trigger, by=place.me)) == [other.id]

@@ -71,7 +71,7 @@ def test_services_start_one_after_the_other_each_when_the_one_before_is_well() -
 
 
 @pytest.mark.req("RCR-54")
-def test_what_must_last_lies_on_a_named_volume() -> None:
+def test_durable_data_is_on_a_named_volume() -> None:
     lasting = re.findall(r"(?:CLEW_FOLDER|CLEW_TRUST)=(\S+)", IMAGE)
     assert len(lasting) == 2
     for name in ("check", "clew"):
@@ -87,7 +87,7 @@ def test_every_command_in_a_container_exists_with_its_options(words: list[str]) 
     assert command.__name__ == words[0]
 
 
-def test_what_the_image_copies_and_reads_is_there() -> None:
+def test_files_that_the_image_copies_and_reads_exist() -> None:
     for line in instruction("COPY"):
         for source in line.split()[:-1]:
             assert (ROOT / source).exists(), source

@@ -53,7 +53,7 @@ async def is_there(trail: Trail, id: str) -> bool:
 # -- order ----------------------------------------------------------------------------------------------------
 
 
-async def test_events_stay_in_order_whatever_the_clock_does(trail: Trail, clock: ManualClock) -> None:
+async def test_events_stay_in_order_with_any_clock(trail: Trail, clock: ManualClock) -> None:
     kept = await trail.records.create(note(), by=ME)
     for seconds in JUMPS:
         clock.advance(seconds=seconds)
@@ -87,7 +87,7 @@ async def test_order_survives_a_restart_with_the_clock_set_back(folder: Path, cl
 # -- expiry ---------------------------------------------------------------------------------------------------
 
 
-async def test_what_the_clock_shows_as_expired_is_gone_and_stays_gone(trail: Trail, clock: ManualClock) -> None:
+async def test_a_record_that_has_expired_by_the_clock_is_gone_for_good(trail: Trail, clock: ManualClock) -> None:
     short = await trail.records.create(note(ttl=until(clock.now() + HOUR)), by=ME)
     long = await trail.records.create(note(ttl=until(clock.now() + 48 * HOUR)), by=ME)
     assert await is_there(trail, short.id)
@@ -217,7 +217,7 @@ async def test_a_clock_that_leaps_ahead_ends_leases_and_never_gives_an_event_to_
     assert len((await trail.records.list(by=ME)).items) == 2
 
 
-async def test_new_events_are_claimed_at_once_whatever_the_clock_does(trail: Trail, clock: ManualClock) -> None:
+async def test_new_events_are_claimed_at_once_with_any_clock(trail: Trail, clock: ManualClock) -> None:
     await register(trail)
     for seconds in JUMPS:
         clock.advance(seconds=seconds)

@@ -145,7 +145,7 @@ async def stick_in_refresh(channel: Connection, folder: Path, state: int) -> Non
 
 
 @pytest.mark.req("ERN-24")
-async def test_of_two_processes_that_refresh_one_source_the_other_completes_it_when_one_is_killed(
+async def test_a_second_process_completes_the_refresh_of_a_killed_one(
     tmp_path: Path,
 ) -> None:
     trail = await open_at(tmp_path)

@@ -87,7 +87,7 @@ async def test_a_claim_that_is_cancelled_twice_holds_nothing(tmp_path: Path) -> 
     await trail.close()
 
 
-async def test_a_closed_trail_says_so_whatever_is_asked(tmp_path: Path) -> None:
+async def test_every_call_of_a_closed_trail_raises_the_same_error(tmp_path: Path) -> None:
     trail = await open_trail(f"sqlite://{tmp_path / 'trail.db'}")
     made = await trail.records.create(draft("x"), by=ME)
     await trail.close()

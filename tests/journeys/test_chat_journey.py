@@ -158,7 +158,7 @@ async def ended(place: Place, answer: dict[str, Any]) -> None:
 
 
 @pytest.mark.req("BEY-12")
-async def test_why_a_context_is_as_it_is_is_told_the_same_by_command_and_api(place: Place) -> None:
+async def test_a_context_is_explained_the_same_by_command_and_api(place: Place) -> None:
     answer = await place.say("what is in it?")
     by_message = (await place.http.get(f"/why/context/{answer['message_id']}")).json()
     by_context = (await place.http.get(f"/why/context/{by_message['id']}")).json()
@@ -173,7 +173,7 @@ async def test_why_a_context_is_as_it_is_is_told_the_same_by_command_and_api(pla
 
 @pytest.mark.req("SYL-117")
 @pytest.mark.req("BEY-12")
-async def test_what_models_took_is_told_the_same_by_command_and_api(place: Place) -> None:
+async def test_model_usage_is_the_same_by_command_and_api(place: Place) -> None:
     answer = await place.say("what is in it?")
     report = (await place.http.get("/usage")).json()
     assert report == await place.clew("usage", "--json")

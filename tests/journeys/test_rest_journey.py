@@ -151,7 +151,7 @@ async def test_an_answer_that_comes_after_a_restart_still_finds_its_request(tmp_
 
 
 @pytest.mark.req("RCR-02")
-async def test_changing_a_setting_leaves_versions_and_tells_whoever_listens(tmp_path: Path) -> None:
+async def test_changing_a_setting_keeps_versions_and_notifies_listeners(tmp_path: Path) -> None:
     server = Process(tmp_path)
     url = await server.start()
 

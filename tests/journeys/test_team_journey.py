@@ -140,7 +140,7 @@ def test_a_folder_without_git_is_worked_on_in_a_copy(clew: Clew, project: Path) 
     assert "children * CHILD" in (project / "fares.py").read_text()
 
 
-def test_what_cannot_be_done_is_said_in_one_line(clew: Clew, project: Path) -> None:
+def test_every_failure_is_one_line(clew: Clew, project: Path) -> None:
     for words, told in [
         (("code",), "is missing"),
         (("code", "do something"), "model"),

@@ -323,7 +323,7 @@ async def test_a_store_that_somebody_else_made_is_not_believed(
 
 
 @pytest.mark.parametrize("table", ["symbols", "files", "meta", "blobs", "git_commits", "git_head"])
-async def test_a_store_that_lost_a_table_is_built_again_by_whatever_finds_out(root: Path, table: str) -> None:
+async def test_any_call_that_finds_a_missing_table_rebuilds_the_store(root: Path, table: str) -> None:
     async with opened(root) as (_, known):
         await known.gather()
     change(root / ".clew" / "code.db", f"DROP TABLE {table}")
@@ -357,7 +357,7 @@ async def test_damage_in_the_middle_of_the_store_is_mended_by_the_next_question(
 
 @pytest.mark.req("BEY-06")
 @pytest.mark.parametrize("question", ["what calls total", "who uses total", "where is refund_order"])
-async def test_that_there_is_nothing_is_not_told_for_sure_before_all_files_are_read(root: Path, question: str) -> None:
+async def test_an_empty_answer_is_uncertain_before_all_files_are_read(root: Path, question: str) -> None:
     async with opened(root) as (app, known):
         with process_lock(known.code.store.path, lambda: None):
             known.code.indexer.update(["shop.py"])

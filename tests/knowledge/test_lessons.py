@@ -72,7 +72,7 @@ async def test_a_key_in_a_preference_is_masked_wherever_it_stands(app: App) -> N
 
 
 @pytest.mark.req("BEY-05")
-async def test_beliefs_are_told_as_they_held_at_a_moment(app: App) -> None:
+async def test_beliefs_are_listed_as_valid_at_a_moment(app: App) -> None:
     fact: dict[str, Any] = {"subject": "shop", "attribute": "least Python", "source": "CHANGELOG.md"}
     await get(app, f"{HIDDEN}/record_belief", **fact, value="3.10", version="1.0", valid_from="2025-01-01T00:00:00Z")
     await get(app, f"{HIDDEN}/record_belief", **fact, value="3.11", version="2.0", valid_from="2026-01-01T00:00:00Z")

@@ -46,7 +46,7 @@ async def test_without_an_order_and_by_other_edges_nothing_is_added(trail: Trail
 
 
 @pytest.mark.req("O2")
-async def test_of_two_equal_pieces_of_history_the_one_in_the_right_company_comes_first(trail: Trail, me) -> None:
+async def test_an_entry_with_better_neighbours_comes_first_among_equal_ones(trail: Trail, me) -> None:
     alone = await said(trail, me, ["It took two weeks.", "The weather was fine."])
     beside = await said(trail, me, ["How long was the lantern migration?", "It took two weeks."])
     await link_in_order(trail, alone, by=me)

@@ -93,7 +93,7 @@ async def test_no_word_that_was_written_is_missed_and_hardly_any_other_is_taken_
     ("written", "asked"),
     [("def parse_token(text)", "parseToken"), ("parsing tokens", "parse token"), ("Café Zürich", "cafe in zurich")],
 )
-async def test_words_are_known_whatever_their_case_ending_and_spelling(
+async def test_words_are_known_in_any_case_ending_and_spelling(
     trail: Trail, graph: NodeGraph, me: Principal, written: str, asked: str
 ) -> None:
     assert not await graph.knows(asked, HISTORY)
@@ -102,7 +102,7 @@ async def test_words_are_known_whatever_their_case_ending_and_spelling(
 
 
 @pytest.mark.req("SYL-91")
-async def test_nobody_learns_of_words_that_they_may_not_see(trail: Trail, stranger: Principal) -> None:
+async def test_hidden_words_do_not_leak(trail: Trail, stranger: Principal) -> None:
     keeper = Principal(owner_id="acme", agent_id="ann", scopes=frozenset({"secret"}))
     plain = Principal(owner_id="acme", agent_id="bob")
     await NodeGraph(trail, keeper).add_node("Takeover", HISTORY, NodeType.DECISION, "Buy them", scopes=("secret",))

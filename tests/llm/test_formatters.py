@@ -91,7 +91,7 @@ def test_any_result_goes_back_as_text_that_is_no_call(formatter: Formatter, cont
     answer=st.text(max_size=200)
     | st.lists(st.sampled_from([*TOKENS, "call:x{", "a:", "}", "[", "{", '"tool":', ","])).map("".join)
 )
-def test_whatever_a_model_says_is_read_or_refused_in_one_way(formatter: Formatter, answer: str) -> None:
+def test_any_output_of_a_model_is_parsed_or_refused_in_one_way(formatter: Formatter, answer: str) -> None:
     parsed = read_or_none(formatter, answer)
     if parsed is not None:
         assert answer.startswith(parsed.content)
@@ -236,7 +236,7 @@ class Parrot:
         ("json", "Code:\n```js\nf()\n```\n{ not json }\nend", "Code:\n```js\nf()\n```\n{ not json }\nend", 0),
     ],
 )
-async def test_what_is_streamed_is_the_text_and_never_a_call(
+async def test_the_stream_has_the_text_and_never_a_call(
     formatter: str, said: str, content: str, number: int, length: int
 ) -> None:
     found = find_formatter(formatter)

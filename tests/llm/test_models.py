@@ -75,7 +75,7 @@ def test_a_model_is_known_by_its_dated_tagged_and_resold_names(provider: str, na
     assert (found.name, found.context_tokens, found.formatter) == (name, entry.context_tokens, entry.formatter)
 
 
-def test_of_an_unknown_model_careful_defaults_are_stated() -> None:
+def test_an_unknown_model_has_cautious_defaults() -> None:
     found = Catalogue().look_up("openai", "gpt-99-ultra")
     assert (found.is_known, found.context_tokens, found.input_price) == (False, 128_000, None)
     assert found.cost_of(1_000_000, 1) is None
@@ -93,7 +93,7 @@ def test_prices_of_one_seller_are_not_those_of_another() -> None:
     assert Catalogue().look_up("mine", "claude-sonnet-5-5", "anthropic").input_price == 2
 
 
-def test_what_the_user_knows_of_a_model_wins(tmp_path: Path) -> None:
+def test_the_users_facts_about_a_model_take_precedence(tmp_path: Path) -> None:
     known = {
         "lab:big": KnownModel(context_tokens=500_000, input_price=1.5, output_price=2.5, formatter="json"),
         "claude-haiku-4-5": KnownModel(budget_tokens=60_000, capabilities=("tools",)),
@@ -175,7 +175,7 @@ def _fields(settings: ModelsConfig) -> dict[str, str]:
         ("empty:x", "[providers.empty] has no base_url"),
     ],
 )
-def test_what_cannot_be_resolved_is_said_with_what_to_do(name: str, said: str, tmp_path: Path) -> None:
+def test_an_unresolvable_model_is_an_error_with_the_next_step(name: str, said: str, tmp_path: Path) -> None:
     tables = {"odd": ProviderConfig(kind="opnai"), "empty": ProviderConfig()}
     with pytest.raises(ModelError) as told:
         open_models(Config(folder=tmp_path, providers=tables), {}).resolve(name)
@@ -297,7 +297,7 @@ def test_a_file_with_a_key_that_others_can_read_is_warned_of(tmp_path: Path, cap
         (KEY, "the key of a provider is not named"),
     ],
 )
-def test_what_is_no_key_is_told_without_what_was_read(reference: str, said: str, tmp_path: Path) -> None:
+def test_the_error_for_an_invalid_key_does_not_contain_it(reference: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "empty").write_text(" \n")
     (tmp_path / "huge").write_text("x" * 20_000)
     (tmp_path / "odd").write_text("two lines\nof a secret text")

@@ -122,9 +122,7 @@ async def test_an_error_in_an_answer_with_the_status_200_is_what_the_provider_re
     assert told.value.kind == kind, str(told.value)
 
 
-async def test_what_the_reader_of_the_text_raises_is_no_failure_of_the_model(
-    provider: FakeProvider, models: Models
-) -> None:
+async def test_an_error_of_the_text_callback_is_no_failure_of_the_model(provider: FakeProvider, models: Models) -> None:
     async def fail(piece: str) -> None:
         raise ValueError("the reader's own")
 

@@ -134,7 +134,7 @@ async def test_anthropic_answers_by_a_schema_whose_objects_are_closed(provider: 
         ),
     ],
 )
-async def test_why_an_answer_ended_is_told_alike_for_all_protocols(
+async def test_the_reason_for_the_end_of_an_answer_is_the_same_for_all_protocols(
     provider: FakeProvider, models: Models, name: str, answer: dict[str, Any], expected: str
 ) -> None:
     reply = await ask(models, f"{name}:m-1", status(200, answer), provider=provider)

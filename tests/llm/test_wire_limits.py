@@ -142,7 +142,7 @@ async def test_an_answer_that_drips_for_ever_ends_with_the_time_of_the_whole_cal
         ("31536000", 3600.0, "in more than an hour"),
     ],
 )
-async def test_the_wait_that_a_provider_asks_for_is_bounded_and_told_in_plain_words(
+async def test_the_pause_that_a_provider_requests_is_bounded_and_reported(
     models: Models, provider: FakeProvider, asked: str, taken: float, hint: str
 ) -> None:
     answer = status(429, {"error": {"message": "slow down"}}, {"retry-after": asked})

@@ -336,7 +336,7 @@ async def test_an_unknown_cursor_is_refused(catalog: Catalog, era: str) -> None:
             await client.list_resources(cursor="nonsense")
 
 
-async def test_a_caller_without_the_right_to_read_is_told_so(catalog: Catalog, era: str) -> None:
+async def test_a_caller_without_the_right_to_read_gets_an_error(catalog: Catalog, era: str) -> None:
     emitter = Principal(owner_id="acme", agent_id="ann", roles=frozenset({"emitter"}))
     async with connect(catalog, era, emitter) as client:
         result = await client.call_tool("ask", {"query": "fraud"})

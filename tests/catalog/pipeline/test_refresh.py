@@ -103,7 +103,7 @@ async def test_a_document_that_fails_keeps_its_nodes_and_is_reported(shop: Shop)
     assert await shop.contents() == {"a": "new", "b": "new", "c": "old"}
 
 
-async def test_the_errors_of_foreign_code_are_told_without_their_words(shop: Shop) -> None:
+async def test_errors_of_foreign_code_are_reported_without_their_text(shop: Shop) -> None:
     source = MemorySource({"a": "x", "b": "y"})
     source.failures["a"] = ValueError("token=hunter2")
     report = await shop.refresh(a_domain(source))

@@ -42,7 +42,7 @@ def test_one_question_is_answered_on_standard_output_and_leaves_the_five_records
     ]
 
 
-def test_tools_are_told_as_they_are_called_beside_the_answer(say: Say) -> None:
+def test_calls_of_tools_are_shown_while_the_answer_arrives(say: Say) -> None:
     result = say("what is in it?")
     assert (result.code, result.out) == (0, "A blue kettle is in it.\n")
     lines = [line for line in result.err.splitlines() if line.startswith(("→", "←"))]
@@ -128,7 +128,7 @@ def test_a_whole_tool_that_the_settings_allow_runs_unasked_after_consent(
     assert (folder.parent / "out.txt").read_text() == "kettle"
 
 
-def test_a_run_that_was_left_is_finished_by_whoever_takes_the_session_up(script: Path, clew: Clew) -> None:
+def test_an_abandoned_run_is_finished_by_the_process_that_continues_the_session(script: Path, clew: Clew) -> None:
     process = start("chat", "slowly", "--json", "--script", str(script))
     assert process.stdout is not None
     while json.loads(process.stdout.readline())["type"] != "text":

@@ -88,7 +88,7 @@ def test_a_draining_process_is_not_ready_and_ends_when_its_work_is_done(
 
 
 @pytest.mark.parametrize("way", ["second signal", "deadline"])
-def test_what_is_not_done_in_time_is_given_back_and_done_by_the_next(
+def test_unfinished_work_is_released_and_done_by_the_next_process(
     clew: Clew, folder: Path, receiver: SlowReceiver, way: str
 ) -> None:
     with running("--port", "0", "--drain", "0.2" if way == "deadline" else str(10 * PATIENCE)) as (process, serving):

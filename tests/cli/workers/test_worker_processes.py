@@ -101,7 +101,7 @@ def pids(clew: Clew) -> set[int]:
         (["--tag", "shop"], "--tag 'shop' is not NAME:VALUE"),
     ],
 )
-def test_what_cannot_be_is_one_line(clew: Clew, folder: Path, arguments: list[str], message: str) -> None:
+def test_impossible_input_is_an_error_in_one_line(clew: Clew, folder: Path, arguments: list[str], message: str) -> None:
     result = clew("up", *arguments)
     assert result.code != 0
     assert message in result.err

@@ -57,7 +57,7 @@ async def test_overloads_are_one_symbol_however_it_is_named(tmp_path: Path, name
     assert (found.certain, found.untold) == (True, 0)
 
 
-async def test_of_overloads_the_one_that_does_the_work_is_found(tmp_path: Path) -> None:
+async def test_the_implementation_of_overloads_is_found(tmp_path: Path) -> None:
     async with opened(make_repository(tmp_path, OVERLOADED)) as graph:
         await graph.refresh()
         [found, *_] = await graph.search("check")
@@ -619,7 +619,7 @@ LIKELY = {
 
 
 @pytest.mark.parametrize("language", LIKELY)
-async def test_calls_that_cannot_be_told_apart_are_grouped_by_likely_owner(tmp_path: Path, language: str) -> None:
+async def test_ambiguous_calls_are_grouped_by_likely_owner(tmp_path: Path, language: str) -> None:
     name, files, likely, owners = LIKELY[language]
     found = await ask(tmp_path, name, files)
     assert {f"{call.path}:{call.line}" for call in found.places if call.is_likely} == likely

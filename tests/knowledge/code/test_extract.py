@@ -231,7 +231,7 @@ def test_facts_go_to_another_process_and_into_a_file() -> None:
 
 
 @pytest.mark.parametrize("line", [b"a=" * 300 + b"1\n", b"[" + b"a," * 300 + b"]\n"])
-def test_of_a_file_with_very_many_tokens_a_part_is_read(line: bytes) -> None:
+def test_a_file_with_very_many_tokens_is_read_in_part(line: bytes) -> None:
     many = line * (1_900_000 // len(line))
     found = extract(b"first = 1\n" + many + b"last = 1\n", "python")
     assert found.error == CUT

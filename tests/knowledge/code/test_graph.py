@@ -81,7 +81,7 @@ async def test_a_symbol_is_named_by_line_by_file_or_by_a_name_that_one_has(graph
         await graph.symbol(" ")
 
 
-async def test_a_name_that_several_have_must_be_told_apart(graph: CodeGraph, root: Path) -> None:
+async def test_an_ambiguous_name_is_refused(graph: CodeGraph, root: Path) -> None:
     write(root, "a.py", "class A:\n    def run(self): ...\n")
     write(root, "b.py", "class B:\n    def run(self): ...\n")
     await graph.refresh()

@@ -80,7 +80,7 @@ async def test_a_method_is_looked_for_once_in_classes_with_many_ways_upwards(tmp
             await graph.symbol("B8_0.nothing")
 
 
-async def test_where_values_cannot_be_followed_names_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_are_followed_where_values_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(self: PythonFlow, summaries: object, **_: object) -> None:
         if summaries:
             raise RecursionError
@@ -220,7 +220,7 @@ def test_facts_of_nothing_are_nothing() -> None:
     assert isinstance(decode_facts(run_jobs([ParseJob(b"x", "")])[0].facts), FileFacts)
 
 
-def test_the_process_that_links_answers_whatever_happens(
+def test_the_link_process_always_answers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(self: Links) -> None:

@@ -99,7 +99,7 @@ def test_a_path_that_is_named_may_lack_its_beginning_or_have_another() -> None:
     assert signals("see /home/me/site-packages/pkg/core/fuel.py", view)["mentioned"]["pkg/core/fuel.py"] == 1.0
 
 
-def test_of_a_traceback_the_innermost_frame_counts_most() -> None:
+def test_the_innermost_frame_of_a_traceback_counts_most() -> None:
     frames = 'Traceback\n  File "pkg/util.py", line 1, in a\n  File "pkg/core/fuel.py", line 2, in b\n'
     found = signals(f"crash\n{frames}", view_of(FILES))["traced"]
     assert found["pkg/core/fuel.py"] == 1.0 > found["pkg/util.py"] > 0
@@ -111,7 +111,7 @@ def test_a_dead_file_has_no_score() -> None:
     assert ranked.files[list(FILES).index("pkg/core/fuel.py")] == 0
 
 
-def test_of_very_many_terms_the_rarest_are_searched() -> None:
+def test_the_rarest_of_very_many_terms_are_searched() -> None:
     view = view_of({**FILES, **{f"pkg/n{number}.py": f"common = {number}\n" for number in range(20)}})
     question = parse_issue_text("common " + " ".join(f"ignite{number}x" for number in range(2 * MAX_TERMS)))
     terms, amounts = choose_terms(question.terms, view)

@@ -72,7 +72,7 @@ def test_no_two_names_look_the_same_and_none_is_markup(names: list[str]) -> None
         assert not inner & {"link_open", "image", "html_inline", "code_inline"}
 
 
-async def test_two_files_whose_names_look_the_same_are_told_apart_in_an_answer(tmp_path: Path) -> None:
+async def test_an_answer_distinguishes_files_with_look_alike_names(tmp_path: Path) -> None:
     files = {
         "auth.py": "def check_password():\n    pass\n",
         "auth\u200b.py": "def check_password():\n    return True\n",

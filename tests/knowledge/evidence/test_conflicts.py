@@ -41,7 +41,7 @@ def test_code_wins_over_all_else_then_trust_then_age_and_the_reason_is_reported(
 
 
 @pytest.mark.req("SYL-84")
-def test_of_two_pieces_of_code_the_newer_one_counts() -> None:
+def test_the_newer_of_two_code_nodes_wins() -> None:
     older, newer = node(CODE, days=2), node(CODE, days=1)
     assert winner(older, newer, NOW)[0] == newer
 

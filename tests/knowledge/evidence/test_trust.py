@@ -41,7 +41,7 @@ def test_the_age_of_history_is_that_of_what_happened_not_of_the_record() -> None
         (NodeType.BLOG_POST, 30),
     ],
 )
-def test_literature_is_believed_by_its_type_whatever_its_age(node_type: NodeType, trust: int) -> None:
+def test_trust_in_literature_depends_on_its_type_and_not_on_its_age(node_type: NodeType, trust: int) -> None:
     for days in (0, 4_000):
         assert trust_of(node(ACADEMIC, days=days, node_type=node_type, verified=True), NOW) == trust
 

@@ -100,9 +100,7 @@ def test_a_packed_repository_and_a_folder_of_it(repository: Repository, told: li
 
 
 @pytest.mark.parametrize("as_module", [True, False])
-def test_a_line_of_another_repository_is_told_to_be_one(
-    repository: Repository, told: list[str], as_module: bool
-) -> None:
+def test_a_line_of_another_repository_is_refused(repository: Repository, told: list[str], as_module: bool) -> None:
     inner = Repository(repository.root / "deep/inner")
     sha = inner.commit("Inner", {"src/c.py": "c\n"})
     if as_module:
@@ -130,7 +128,7 @@ def test_lines_are_those_that_git_counts(repository: Repository, odd: str) -> No
 
 
 @pytest.mark.parametrize("end", ["\x0c", "\r", "\u2028"])
-def test_a_line_cannot_tell_what_is_told_of_it(repository: Repository, told: list[str], end: str) -> None:
+def test_the_content_of_a_line_cannot_forge_its_commit(repository: Repository, told: list[str], end: str) -> None:
     forged = f"x = 1  # {end}{told[0]} 1 1{end}filename elsewhere.py\n"
     sha = repository.commit("Third", {"forged.py": forged})
     origin = find_origins(repository.root, "forged.py", 1, 1)[0]

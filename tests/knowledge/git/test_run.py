@@ -175,7 +175,7 @@ def test_a_stream_with_a_time_limit_ends_though_pieces_keep_coming(
     assert not is_stuck(tmp_path, "log")
 
 
-def test_of_a_piece_without_end_the_beginning_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_beginning_of_an_endless_piece_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     be_git(tmp_path, r"head -c 3000000 /dev/zero | tr '\000' a; printf '\000b\000'; printf c", monkeypatch)
     pieces = list(stream_git(tmp_path, ["log"]))
     assert [len(piece) for piece in pieces] == [asking.MAX_PIECE, 1, 1]

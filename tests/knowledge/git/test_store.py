@@ -187,9 +187,7 @@ def test_settings_of_the_user_change_nothing(log: GitLog, repository: Repository
     assert subjects(log, "b.py") == ["Move", "Größe"]
 
 
-def test_where_contents_are_fetched_on_demand_none_is_fetched(
-    store: CodeStore, repository: Repository, tmp_path: Path
-) -> None:
+def test_a_partial_clone_fetches_no_contents(store: CodeStore, repository: Repository, tmp_path: Path) -> None:
     repository.commit("Write", {"a.py": "one\ntwo\nthree\n"})
     repository.git("mv", "a.py", "b.py")
     repository.commit("Rename")

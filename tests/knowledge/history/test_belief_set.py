@@ -39,7 +39,7 @@ def test_there_are_enough_pairs_and_half_are_hard(benchmark: ModuleType) -> None
 
 
 @pytest.mark.req("BEY-05")
-def test_every_pair_is_told_for_what_it_is(benchmark: ModuleType) -> None:
+def test_every_pair_gets_its_label(benchmark: ModuleType) -> None:
     wrong = [pair.id for pair in benchmark.read_pairs() if benchmark.relation_of(pair) != pair.label]
     assert wrong == []
 

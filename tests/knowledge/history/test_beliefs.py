@@ -128,7 +128,7 @@ def test_the_order_of_recording_decides_nothing(facts: list[BeliefFact], chance:
 
 
 @pytest.mark.req("BEY-05")
-async def test_free_text_stays_whatever_facts_say(
+async def test_facts_do_not_change_free_text(
     ledger: BeliefLedger, trail: Trail, me: Principal, clock: ManualClock
 ) -> None:
     chronicle = Chronicle(trail, me, "s1", clock)

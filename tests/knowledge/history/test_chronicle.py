@@ -122,7 +122,7 @@ async def test_emitters_cannot_promote(monday: Chronicle, trail: Trail, clock: M
         await Chronicle(trail, writer, "monday", clock).promote(stored.id)
 
 
-async def test_other_owners_see_nothing_whatever_the_scope(
+async def test_other_owners_see_nothing_with_any_scope(
     monday: Chronicle, trail: Trail, stranger: Principal, clock: ManualClock
 ) -> None:
     stored = await monday.store("ours", Category.PATTERN)

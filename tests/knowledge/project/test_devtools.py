@@ -121,7 +121,7 @@ async def test_a_tool_of_ones_own_is_stored_with_its_command(root: Path, begin: 
 
 
 @pytest.mark.req("SYL-35", "SYL-36", "SYL-39")
-async def test_where_research_fails_options_are_returned_and_nothing_is_stored(root: Path, begin: Open) -> None:
+async def test_if_research_fails_options_are_returned_and_nothing_is_stored(root: Path, begin: Open) -> None:
     (root / "a.ts").touch()
     discovery = begin(Library(SourceError("library", "is closed")))
     response = await discovery.discover(ask())

@@ -59,7 +59,7 @@ def test_poetry_and_uv_declare_in_pyproject() -> None:
     ]
 
 
-def test_of_go_what_is_required_and_the_tools_count() -> None:
+def test_requirements_and_tools_of_go_are_dependencies() -> None:
     assert declared("a/go.mod", GO) == [
         ("github.com/spf13/cobra", "v1.8.0", "runtime", "4"),
         ("example.org/one", "v1.0.0", "runtime", "7"),

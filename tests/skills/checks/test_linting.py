@@ -26,7 +26,7 @@ def broken() -> dict[str, str]:
 
 
 @pytest.mark.req("CAR-01")
-def test_a_problem_is_told_as_compilers_do(tmp_path: Path) -> None:
+def test_a_problem_is_printed_as_compilers_do(tmp_path: Path) -> None:
     write(tmp_path, researcher() | {"agents/researcher.md": "---\nskills:\n  - webSerch\n---\n"})
     (problem,) = lint(tmp_path)
     assert render_problem(problem, tmp_path).split("\n") == [
@@ -50,7 +50,7 @@ def test_problems_are_in_the_order_of_places(tmp_path: Path) -> None:
     assert places == sorted(places)
 
 
-def test_what_is_shown_has_no_control_characters(tmp_path: Path) -> None:
+def test_shown_text_has_no_control_characters(tmp_path: Path) -> None:
     write(
         tmp_path,
         {"skills/a.md": '---\ndescription: d\n"\\e[31mx": 1\n---\n', "skills/b.md": "---\nx\x1b[31m: 1\n---\n"},
@@ -81,7 +81,7 @@ def test_fixing_mends_until_nothing_is_left(tmp_path: Path) -> None:
     assert fix(tmp_path, [google()]).mended == ()
 
 
-def test_what_cannot_be_mended_is_left_and_reported(tmp_path: Path) -> None:
+def test_problems_without_a_fix_are_left_and_reported(tmp_path: Path) -> None:
     write(tmp_path, {"skills/a.md": markdown(description="d", toolsets="[nothing]")})
     done = fix(tmp_path)
     assert done.mended == ()

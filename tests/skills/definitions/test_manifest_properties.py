@@ -57,7 +57,7 @@ def trees(draw: st.DrawFn, *, is_valid: bool = True) -> dict[str, str]:
 @pytest.mark.req("CAR-01", "CAR-02")
 @given(trees())
 @_SETTINGS
-def test_what_is_built_is_valid_and_loads_as_it_was(files: dict[str, str]) -> None:
+def test_a_built_manifest_is_valid_and_loads_unchanged(files: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         built = build(write(Path(folder), files))
     assert [each for each in built.problems if "levels" not in each.message and each.severity == "error"] == []
@@ -81,7 +81,7 @@ def test_the_order_of_files_changes_nothing(files: dict[str, str], chance: Any) 
 
 @given(trees(is_valid=False))
 @_SETTINGS
-def test_whatever_is_wrong_the_manifest_loads_and_every_error_has_a_place(files: dict[str, str]) -> None:
+def test_the_manifest_loads_with_any_errors_and_every_error_has_a_place(files: dict[str, str]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         built = build(write(Path(folder), files))
     assert read_manifest(built.manifest.encode()) == built.manifest

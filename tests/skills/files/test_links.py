@@ -109,7 +109,7 @@ def test_reference_links_find_their_definition_wherever_it_is() -> None:
     ]
 
 
-def test_a_fragment_is_told_apart_from_the_path() -> None:
+def test_a_fragment_is_separated_from_the_path() -> None:
     (link,) = extract_links("[a](a.md#part-two)")
     assert (link.path, link.fragment) == ("a.md", "part-two")
 
