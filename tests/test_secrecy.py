@@ -226,6 +226,10 @@ ASSIGNED = [
     ('token: "{}"', "0a1b2c3d4e5f60718293"),
     ("service_credential={}", "0a1b2c3d4e5f60718293"),
     ("PASSWORD_2={}", "hunter2"),
+    (r'body: "{{\"db_password\": \"{}\", \"size\": 1}}"', "hunter2-and-more"),
+    (r"{{\\\"api_key\\\":\\\"{}\\\",\\\"n\\\":1}}", "0a1b2c3d4e5f"),
+    ('{{"password": "{}", "n": 1}}', r"ab\"hunter2"),
+    ("password = '{}'", r"it\'s-hunter2"),
 ]
 
 

@@ -28,6 +28,8 @@ _NAME_STEMS = (
 """Every secret name and authentication scheme contains one of these."""
 _TELLING = r"(?=[^\s\"'&,;]{0,200}(?:\d|[@#$%^*+=~_!](?=\w)))"
 """Looks ahead for a digit or a sign within a word: ordinary words have neither."""
+_IN_ESCAPED = r"[^\"\\\n]|\\(?!\\{0,2}\")"
+"""A character of a literal between escaped quotes, as JSON within JSON has them."""
 _SECRETS = (
     lazy_pattern(
         r"(?i)(authorization[\"']?\s*[=:]\s*[\"']?(?:bearer|basic|digest|token|bot|negotiate|apikey)\s+)[^\s\"']+"
@@ -35,8 +37,9 @@ _SECRETS = (
     lazy_pattern(
         r"(?i:((?:bearer|basic|token)\s+))(?=[A-Za-z._~+/=-]{0,200}\d|[A-Z]*[a-z]{1,20}[A-Z])[A-Za-z0-9._~+/=-]{8,}"
     ),
-    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*\")[^\"\n]+"),
-    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*')[^'\n]+"),
+    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*\")(?:[^\"\\\n]|\\.|\\)+"),
+    lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*(?:=+>?|:=?)\s*')(?:[^'\\\n]|\\.|\\)+"),
+    lazy_pattern(rf"(?i)({_NAMES}\\{{1,3}}\"\s*:\s*\\{{1,3}}\")(?:{_IN_ESCAPED})+"),
     lazy_pattern(rf"(?i)({_NAMES}[\"']?\s*=(?![=>])\s*)[^\s\"',;&]+(?:&(?![\w-]+=)[^\s\"',;&]+)*"),
     lazy_pattern(
         # After a colon, a sentence may follow: so only a value that looks like a secret, or a single word that ends the
@@ -125,9 +128,10 @@ _ASSIGNMENT = lazy_pattern(
     r"(?:(?P<password>(?i:password|passwd|passphrase|passcode|pwd|pass))"
     r"|(?P<token>(?i:token))"
     r"|(?i:secret|credentials?|(?:api|access|secret|private|auth|encryption|signing|master)[_ -]?key))"
-    r"(?:[_-]?\d{1,3})?[\"']?"
+    r"(?:[_-]?\d{1,3})?(?:[\"']|\\{1,3}\")?"
     r"(?P<sign>\s{0,5}(?:={1,3}>?|:=?)\s{0,5})"
-    r"(?:\"(?P<double>[^\"\n]{4,200})(?=\")|'(?P<single>[^'\n]{4,200})(?=')"
+    r"(?:\"(?P<double>(?:[^\"\\\n]|\\.){4,200})(?=\")|'(?P<single>(?:[^'\\\n]|\\.){4,200})(?=')"
+    rf"|\\{{1,3}}\"(?P<escaped>(?:{_IN_ESCAPED}){{4,200}})(?=\\)"
     r"|(?P<bare>(?>(?:[\w+/~!@#$%^*=-]|&(?![\w-]{1,40}=)){4,200}))(?![.(\[{<]))"
 )
 """A name of a secret with the value that it is set to, on one line."""

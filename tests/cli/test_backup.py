@@ -106,6 +106,18 @@ def test_counts_of_a_copy_and_of_an_owner_say_what_they_count(clew: Clew, folder
     assert " of 2 owners to " in copied
 
 
+def test_a_copy_replaces_no_file_of_the_trail_and_no_folder(clew: Clew, folder: Path) -> None:
+    clew("trail", "put", "--title", "here")
+    on(f"sqlite://{folder}/trail.db", fill)
+    before = on(f"sqlite://{folder}/trail.db", read_all)
+    (folder / "link").symlink_to("trail.db")
+    (folder / "keys").mkdir()
+    for name in ("trail.db", "trail.db.key", "trail.db-wal", "trail.db-shm", "link", "keys"):
+        refused = clew("trail", "backup", f"{folder}/{name}", "--force")
+        assert (refused.code, refused.err.count("\n")) == (1, 1), name
+    assert on(f"sqlite://{folder}/trail.db", read_all) == before
+
+
 def test_a_copy_is_restored_in_the_place_of_a_damaged_file(clew: Clew, folder: Path, tmp_path: Path) -> None:
     clew("trail", "put", "--title", "here")
     on(f"sqlite://{folder}/trail.db", fill)

@@ -5,6 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +31,23 @@ SCRIPT = """
   call: {exec: {command: touch ALWAYS}}
 - say: I have tried.
 """
+
+KILLED_MAKER = """
+import os, signal, sys
+from clew.cli import main
+from clew.trust import Trust
+
+grant = Trust.grant
+
+def die(*given):
+    if sys.argv[1] == "0":
+        grant(*given)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Trust.grant = die
+main(["trail", "put", "--title", "first"])
+"""
+"""A command that is killed when it grants the trail that it makes, before or after."""
 
 
 async def write(app: App, schema_name: str, context: dict[str, Any], *tags: str) -> None:
@@ -149,6 +169,19 @@ def test_a_trail_that_the_user_made_runs_from_then_on_until_it_is_somewhere_else
     assert chat(clew, "hello", "--folder", str(other)).code == 1
     assert clew("trust", "--revoke", "trail.db").code == 0
     assert chat(clew, "hello").code == 1
+
+
+@pytest.mark.parametrize("before_grant", [True, False])
+def test_a_trail_whose_maker_was_killed_is_not_a_strangers(clew: Clew, folder: Path, before_grant: bool) -> None:
+    """A stranger's file in the place where a new trail is made does not count either."""
+    (folder.parent / "script.yaml").write_text(SCRIPT)
+    folder.mkdir()
+    (folder / ".trail.db.new").write_text("a stranger's")
+    killed = subprocess.run([sys.executable, "-c", KILLED_MAKER, str(int(before_grant))], timeout=PATIENCE, check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert chat(clew, "hello").out == "Good morning.\n"
+    assert clew("trust").err == "Nothing here needs your consent.\n"
+    assert [each.name for each in folder.glob(".trail*")] == []
 
 
 @pytest.mark.parametrize("name", ["trail.db", "trail.db-wal"])

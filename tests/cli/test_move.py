@@ -308,6 +308,26 @@ def test_a_password_is_never_shown(clew: Clew, places: Places) -> None:
     assert not any("hunter2" in each.out + each.err for each in shown)
 
 
+@pytest.mark.parametrize("address", ["postgresql://clew:x%shunter2@127.0.0.1:1/trail", "host=db password=x%shunter2"])
+@pytest.mark.parametrize("sign", ["/", "@", "", "/@"])
+def test_a_password_with_a_sign_that_is_not_escaped_is_not_shown(
+    clew: Clew, monkeypatch: pytest.MonkeyPatch, address: str, sign: str
+) -> None:
+    monkeypatch.setenv("CLEW_TRAIL", address % sign)
+    shown = clew("trail", "ls")
+    assert shown.code == 1
+    assert "hunter2" not in shown.out + shown.err
+
+
+def test_the_settings_show_no_part_of_a_password_with_a_sign_that_is_not_escaped(
+    clew: Clew, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLEW_TRAIL", "postgresql://clew:x@hunter2@127.0.0.1:1/trail")
+    shown = clew("config", "show")
+    assert "127.0.0.1:1/trail" in shown.out
+    assert "hunter2" not in shown.out
+
+
 def test_mistakes_are_told_in_one_line(clew: Clew, places: Places, tmp_path: Path) -> None:
     absent = clew("trail", "move", str(tmp_path / "absent.db"), places("postgres"))
     assert (absent.code, "there is no trail at" in absent.err) == (1, True)

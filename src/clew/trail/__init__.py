@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from clew.clock import Clock, SystemClock
 from clew.errors import ConfigError
+from clew.secrecy import mask_secrets
 
 if TYPE_CHECKING:
     from clew.trail.move.replica import Access, Replica
@@ -92,4 +93,5 @@ def _unknown(url: str) -> ConfigError:
     choices = ("sqlite://PATH", "sqlite://:memory:", "postgresql://ROLE@HOST/DATABASE")
     kind, colon, _ = url.partition("://")
     # the rest may hold a password
-    return ConfigError(f"unknown trail address {f'{kind}://…' if colon else url!r}", choices=choices)
+    shown = f"{kind}://…" if colon else repr(mask_secrets(url))
+    return ConfigError(f"unknown trail address {shown}", choices=choices)

@@ -156,11 +156,45 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
         except (ConfigError, ReadOnly) as error:
             trust, problem = None, str(error)
         is_made = not _is_there(file)  # another process may have been quicker
-        trail = await opening()
-        ownership = Ownership(trail, config, is_made=is_made, problem=problem if is_made else "")
         if is_made and trust is not None:
+            is_made, problem = await _make_granted(file, config, trust)
+        trail = await opening()
+        return trail, Ownership(trail, config, is_made=is_made, problem=problem if is_made else "")
+
+
+async def _make_granted(file: Path, config: Config, trust: Trust) -> tuple[bool, str]:
+    """Create a trail beside its place, grant it, and move it there. A process that is killed meanwhile therefore leaves
+    no trail that nobody has granted. Returns whether this call made the trail, and why it could not be granted."""
+    draft = file.with_name(f".{file.name}.new")
+    try:
+        _remove(draft)  # of a process that was killed, or of a stranger
+        trail = await open_trail(f"sqlite://{draft}")
+        try:
+            ownership = Ownership(trail, config, is_made=True)
             await ownership.remember(trust)
-        return trail, ownership
+        finally:
+            await trail.close()
+        return await asyncio.to_thread(_move, draft, file), ownership.problem
+    finally:
+        _remove(draft)
+
+
+def _move(draft: Path, file: Path) -> bool:
+    """Move a file to its place. Returns False if there is a file already."""
+    try:
+        os.link(draft, file)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        draft.replace(file)
+    return True
+
+
+def _remove(file: Path) -> None:
+    """Remove the files of a trail, as far as they exist."""
+    for each in (*_parts(file), file.with_name(f"{file.name}-shm")):
+        with contextlib.suppress(OSError):
+            each.unlink()
 
 
 async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:

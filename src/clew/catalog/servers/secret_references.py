@@ -23,7 +23,7 @@ _HARMLESS = lazy_pattern(r"\s*|true|false|yes|no|on|off|\d{1,6}|https?://[^@?]*|
 _BEARER = lazy_pattern(r"\s*bearer\s+(\S+)\s*", re.IGNORECASE)
 _IN_ADDRESS = lazy_pattern(r"(?<=[?&])([\w.-]+)=([^&#]+)")
 _IN_ARGUMENT = lazy_pattern(r"(--?[\w-]+=|[\w.-]+[=:] ?)?(.*)", re.DOTALL)
-_USERINFO = lazy_pattern(r"(?<=://)[^/@?#]+@")
+_USERINFO = lazy_pattern(r"(?<=://)[^/?#]+@")
 _WORD = lazy_pattern(r"[\w.+%-]+")
 _NOT_NAME = lazy_pattern(r"[^A-Za-z0-9]+")
 

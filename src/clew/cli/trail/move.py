@@ -30,6 +30,9 @@ STATES = {
     "other": "holds another trail: name an empty database, or a new file",
 }
 
+PARTS = ("", "-wal", "-shm", "-journal", ".key")
+"""The suffixes of the files of a trail."""
+
 
 async def move(
     source: Annotated[str, Parameter(help="The trail: a file, sqlite://PATH or postgresql://ROLE@HOST/DATABASE.")],
@@ -92,14 +95,9 @@ async def backup(
 
         clew trail backup /backups/trail-monday.db
     """
-    if file.exists() and not force:
-        raise ClewError(f"{file} exists", hint="Name another file, or replace it with --force")
     config = confirm_settings(here.config())
     check_own_files(config.folder)
-    if config.trail_file is not None and file.resolve() == config.trail_file.resolve():
-        raise ClewError(f"{file} is the trail itself", hint="Name another file")
-    if file.with_name(f"{file.name}-wal").exists():
-        raise ClewError(f"{file} is a trail in use, or was not closed", hint="Name another file")
+    _check_place(file, config, force=force)
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     key, draft_key = (each.with_name(f"{each.name}.key") for each in (file, draft))
     try:
@@ -119,6 +117,19 @@ async def backup(
     say(f"Wrote {_sizes(report)} to {file}.")
     if report.secrets:
         say(f"The key of {count(report.secrets, 'secret')} is {key}.")
+
+
+def _check_place(file: Path, config: Config, *, force: bool) -> None:
+    """Raise ClewError for a file that a backup may not replace."""
+    if file.exists() and not force:
+        raise ClewError(f"{file} exists", hint="Name another file, or replace it with --force")
+    if file.is_dir():
+        raise ClewError(f"{file} is a folder", hint="Name a file in it")
+    trail = config.trail_file
+    if trail is not None and file.resolve() in [Path(f"{trail.resolve()}{suffix}") for suffix in PARTS]:
+        raise ClewError(f"{file} belongs to the trail itself", hint="Name another file")
+    if file.with_name(f"{file.name}-wal").exists():
+        raise ClewError(f"{file} is a trail in use, or was not closed", hint="Name another file")
 
 
 @asynccontextmanager

@@ -11,6 +11,7 @@ from psycopg.rows import TupleRow
 from psycopg_pool import ConnectionPool
 
 from clew.errors import ConfigError, ReadOnly, StorageError
+from clew.lazy_pattern import lazy_pattern
 from clew.trail.postgres.connection.failures import translate, translated
 
 Connection = psycopg.Connection[TupleRow]
@@ -39,16 +40,15 @@ SESSION = {
 }
 
 
+_MISREAD = lazy_pattern(r"[^:]*://[^/?]*(?:@[^/?]*@|/[^?]*@)")
+"""An address with a sign of a password that is not escaped: an `@` that belongs to the host or the database."""
+
+
 class Server:
     """A database on a server. `place` names it in messages, without the password."""
 
     def __init__(self, url: str, *, pool_size: int = POOL_SIZE) -> None:
-        try:
-            parts: dict[str, Any] = dict(conninfo_to_dict(url))
-        except psycopg.ProgrammingError:  # its text quotes the address, with the password
-            refusal = ConfigError("the address of the trail cannot be read")
-            refusal.hint = "Write % in a password as %25, @ as %40 and / as %2F"
-            raise refusal from None
+        parts = _read_address(url)
         options = " ".join(f"-c {name}={value}" for name, value in SESSION.items())
         self._options: dict[str, Any] = {
             "connect_timeout": CONNECT_SECONDS,
@@ -133,3 +133,16 @@ class Server:
 
 def _parse(version: str) -> tuple[float, ...]:
     return tuple(int(part) if part.isdigit() else math.inf for part in version.split(".")[:2])
+
+
+def _read_address(url: str) -> dict[str, Any]:
+    """The parts of an address. Raises ConfigError without the address, which may hold a password: if a sign in that is
+    not escaped, parts of it would be taken for the host or the database, which messages name."""
+    try:
+        if not _MISREAD.match(url):
+            return dict(conninfo_to_dict(url))
+    except psycopg.ProgrammingError:  # its text quotes the address
+        pass
+    refusal = ConfigError("the address of the trail cannot be read")
+    refusal.hint = "Write % in a password or name as %25, @ as %40 and / as %2F"
+    raise refusal
