@@ -126,6 +126,14 @@ def postgres_server() -> Iterator[PostgresServer]:
         yield server
 
 
+@pytest.fixture
+def postgres_address(postgres_server: PostgresServer) -> Iterator[str]:
+    """The address of a new database on the server."""
+    address = postgres_server.make_database()
+    yield address
+    postgres_server.give_back(address)
+
+
 @pytest.fixture(scope="session")
 def memory() -> Iterator[Path | None]:
     """A folder in memory with much room, None where there is none. Files of a killed run are removed."""

@@ -44,13 +44,6 @@ def guide_command(beginning: str) -> str:
 
 
 @pytest.fixture
-def server_address(postgres_server: PostgresServer) -> Iterator[str]:
-    address = postgres_server.make_database()
-    yield address
-    postgres_server.give_back(address)
-
-
-@pytest.fixture
 def empty_database(postgres_server: PostgresServer) -> Iterator[str]:
     """A database as an administrator makes it: the extension and nothing else."""
     admin = postgres_server.address("postgres", "root")
@@ -67,7 +60,7 @@ def empty_database(postgres_server: PostgresServer) -> Iterator[str]:
 def test_a_copy_of_a_trail_that_is_written_to_is_whole(
     clew: Clew, folder: Path, tmp_path: Path, kind: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    address = f"sqlite://{folder}/trail.db" if kind == "sqlite" else request.getfixturevalue("server_address")
+    address = f"sqlite://{folder}/trail.db" if kind == "sqlite" else request.getfixturevalue("postgres_address")
     monkeypatch.setenv("CLEW_TRAIL", address)
     on(address, fill)
     copy = tmp_path / "monday.db"
@@ -148,12 +141,12 @@ def test_a_copy_is_restored_to_a_server(
 
 @pytest.mark.req("BEY-07")
 def test_a_dump_by_the_role_of_the_trail_holds_all_owners_and_is_restored(
-    clew: Clew, server_address: str, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    clew: Clew, postgres_address: str, empty_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    on(server_address, fill)
-    before = on(server_address, read_all)
+    on(postgres_address, fill)
+    before = on(postgres_address, read_all)
     for beginning in ("PGOPTIONS=", "pg_restore"):
-        command = guide_command(beginning).replace("postgresql://clew@db.example/trail", server_address)
+        command = guide_command(beginning).replace("postgresql://clew@db.example/trail", postgres_address)
         command = command.replace("postgresql://clew@db.example/restored", empty_database)
         path = f"{find_binaries()}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
@@ -30,12 +28,10 @@ NAMES = [
 
 
 @pytest.fixture
-def address(postgres_server: PostgresServer, folder: object, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+def address(postgres_address: str, folder: object, monkeypatch: pytest.MonkeyPatch) -> str:
     """A trail on a server that commands use."""
-    made = postgres_server.make_database()
-    monkeypatch.setenv("CLEW_TRAIL", made)
-    yield made
-    postgres_server.give_back(made)
+    monkeypatch.setenv("CLEW_TRAIL", postgres_address)
+    return postgres_address
 
 
 def findings(clew: Clew) -> dict[str, tuple[str, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
@@ -15,18 +15,16 @@ from clew.trail.store import Embedder, Trail
 from tests.postgres_server import PostgresServer
 
 
-def _sqlite(request: pytest.FixtureRequest) -> Iterator[str]:
-    yield f"sqlite://{request.getfixturevalue('tmp_path')}/trail.db"
+def _sqlite(request: pytest.FixtureRequest) -> str:
+    return f"sqlite://{request.getfixturevalue('tmp_path')}/trail.db"
 
 
-def _postgres(request: pytest.FixtureRequest) -> Iterator[str]:
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    address = server.make_database()
-    yield address
-    server.give_back(address)
+def _postgres(request: pytest.FixtureRequest) -> str:
+    address: str = request.getfixturevalue("postgres_address")
+    return address
 
 
-BACKENDS: dict[str, Callable[[pytest.FixtureRequest], Iterator[str]]] = {"sqlite": _sqlite, "postgres": _postgres}
+BACKENDS: dict[str, Callable[[pytest.FixtureRequest], str]] = {"sqlite": _sqlite, "postgres": _postgres}
 
 
 class OpenAgain(Protocol):
@@ -36,9 +34,9 @@ class OpenAgain(Protocol):
 
 
 @pytest.fixture(params=BACKENDS)
-def address(request: pytest.FixtureRequest) -> Iterator[str]:
+def address(request: pytest.FixtureRequest) -> str:
     """The address of the test's trail."""
-    yield from BACKENDS[request.param](request)
+    return BACKENDS[request.param](request)
 
 
 @pytest.fixture

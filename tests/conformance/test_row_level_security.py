@@ -5,8 +5,6 @@ Every query of the PostgreSQL trail filters by the function `audiences_of`. Here
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import psycopg
 import pytest
 
@@ -31,7 +29,6 @@ from tests.conformance.test_search_freshness import (  # noqa: F401
     test_each_filter_follows_what_another_open_trail_changes,
     test_one_who_may_not_see_a_record_does_not_hide_it_from_those_who_may,
 )
-from tests.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.req("RCR-19"), pytest.mark.req("BEY-07")]
 
@@ -44,13 +41,11 @@ DERIVED = {"migrations", "meta", "log", "definition_marks", "terms", "term_count
 
 
 @pytest.fixture
-def address(postgres_server: PostgresServer) -> Iterator[str]:
+def address(postgres_address: str) -> str:
     """A trail on PostgreSQL whose queries filter nothing."""
-    address = postgres_server.make_database()
-    with psycopg.connect(address, autocommit=True) as connection:
+    with psycopg.connect(postgres_address, autocommit=True) as connection:
         connection.execute(UNFILTERED)
-    yield address
-    postgres_server.give_back(address)
+    return postgres_address
 
 
 async def test_a_connection_that_names_no_caller_sees_no_row_of_any_table(

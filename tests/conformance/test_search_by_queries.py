@@ -3,24 +3,19 @@ for candidates."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from tests.conformance.test_search import *  # noqa: F403
 from tests.conformance.test_search_freshness import *  # noqa: F403
 from tests.conformance.test_search_order import *  # noqa: F403
 from tests.conformance.test_vector_search import *  # noqa: F403
-from tests.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.req("O2"), pytest.mark.req("BEY-07")]
 
 
 @pytest.fixture
-def address(postgres_server: PostgresServer) -> Iterator[str]:
-    address = postgres_server.make_database()
-    yield address
-    postgres_server.give_back(address)
+def address(postgres_address: str) -> str:
+    return postgres_address
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +11,7 @@ from tests.faults.processes import ADDRESS
 
 
 @pytest.fixture(params=BACKENDS)
-def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
+def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A folder whose trail is on this backend: see `open_at`."""
-    for address in BACKENDS[request.param](request):
-        (tmp_path / ADDRESS).write_text(address)
-        yield tmp_path
+    (tmp_path / ADDRESS).write_text(BACKENDS[request.param](request))
+    return tmp_path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -15,9 +16,9 @@ from clew.clock import ManualClock
 from clew.errors import LeaseLost
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Breadcrumb, Draft
-from clew.trail.model.event import Claim, Event
+from clew.trail.model.event import Claim, Event, RetryPolicy
 from clew.trail.store import Trail
-from clew.trail.work.claims import ClaimLoop
+from clew.trail.work.claims import ClaimLoop, NotNow
 from clew.trail.work.handlers import Worker
 from tests.handlers import ANN, LONG, PATIENCE, Calls, handler_of, note, run_worker, settled, text_of, texts
 
@@ -261,3 +262,73 @@ async def test_a_claim_that_comes_while_its_worker_stops_goes_back_at_once(trail
     assert await trail.deliveries.workers(by=ANN) == []
     async with run_worker(trail, handler):
         assert text_of(await calls.next()) == "late"
+
+
+class SlowDeliveries:
+    """Deliveries whose next call of one kind writes nothing before `is_free` is set, as one in a queue of writes."""
+
+    def __init__(self, deliveries: Any, slow: str) -> None:
+        self._deliveries = deliveries
+        self._slow = slow
+        self.is_called, self.is_free = asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        whole = getattr(self._deliveries, name)
+        if name != self._slow or self.is_called.is_set():
+            return whole
+
+        async def wait(*arguments: Any, **options: Any) -> Any:
+            self.is_called.set()
+            await self.is_free.wait()
+            return await whole(*arguments, **options)
+
+        return wait
+
+
+@pytest.mark.req("RCR-28")
+@pytest.mark.parametrize(
+    ("slow", "error", "attempts"),
+    [("release", NotNow(0.0), 3), ("fail", RuntimeError("no"), 3), ("finish", RuntimeError("no"), 1)],
+    ids=["released", "failed", "given up"],
+)
+async def test_a_worker_that_stops_while_a_claim_is_ended_leaves_no_claim_to_its_lease(
+    trail: Trail, slow: str, error: Exception, attempts: int
+) -> None:
+    async def act(event: Event) -> None:
+        raise error
+
+    async def give_up(event: Event, reason: str) -> list[Draft]:
+        return []
+
+    handler = handler_of(calls := Calls(act), retry=RetryPolicy(attempts=attempts))
+    handler = replace(handler, given_up=give_up if attempts == 1 else None)
+    deliveries = SlowDeliveries(trail.deliveries, slow)
+    async with run_worker(cast("Trail", WatchedTrail(trail, deliveries)), handler):
+        written = await trail.records.create(note(), by=ANN)
+        async with asyncio.timeout(PATIENCE):
+            await deliveries.is_called.wait()
+
+    assert len(calls.events) == 1
+    [claim] = await trail.deliveries.claim("reader", by=ANN, worker="w2", lease=LONG)
+    assert claim.event.breadcrumb_id == written.id
+
+
+@pytest.mark.req("RCR-28")
+async def test_a_worker_that_is_cancelled_twice_releases_its_claims(trail: Trail) -> None:
+    deliveries = SlowDeliveries(trail.deliveries, "release")
+    handler = handler_of(calls := Calls(lambda event: asyncio.Event().wait()))
+    worker = Worker(cast("Trail", WatchedTrail(trail, deliveries)), [handler], by=ANN, worker_id="w1")
+    await worker.register()
+    running = asyncio.create_task(worker.run())
+    await trail.records.create(note(), by=ANN)
+    event = await calls.next()
+    worker.stop()
+    async with asyncio.timeout(PATIENCE):
+        await deliveries.is_called.wait()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        deliveries.is_free.set()
+
+        [claim] = await trail.deliveries.claim("reader", by=ANN, worker="w2", lease=LONG, wait=PATIENCE / 2)
+
+    assert claim.event.seq == event.seq

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from datetime import timedelta
 
 import psycopg
@@ -17,19 +17,11 @@ from clew.trail.postgres.consumers import deliveries as module
 from clew.trail.postgres.consumers.claims import Claimed, ClaimRequest
 from clew.trail.postgres.consumers.deliveries import PostgresDeliveries
 from clew.trail.store import Trail
-from tests.postgres_server import PostgresServer
 
 pytestmark = [pytest.mark.req("BEY-07"), pytest.mark.req("RCR-22")]
 
 PATIENCE = 60.0
 LONG = timedelta(hours=1)
-
-
-@pytest.fixture
-def address(postgres_server: PostgresServer) -> Iterator[str]:
-    address = postgres_server.make_database()
-    yield address
-    postgres_server.give_back(address)
 
 
 @pytest.fixture

@@ -27,19 +27,6 @@ pytestmark = [pytest.mark.req("BEY-07"), pytest.mark.req("RCR-15")]
 PATIENCE = 60.0
 
 
-@pytest.fixture
-def address(postgres_server: PostgresServer) -> Iterator[str]:
-    address = postgres_server.make_database()
-    yield address
-    postgres_server.give_back(address)
-
-
-@pytest.fixture
-def administrator(address: str, postgres_server: PostgresServer) -> str:
-    """The address of the same database for a superuser."""
-    return postgres_server.address(address.rsplit("/", 1)[1], "root")
-
-
 # -- opening ----------------------------------------------------------------------------------------------
 
 

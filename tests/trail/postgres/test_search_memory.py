@@ -7,7 +7,7 @@ import asyncio
 import sys
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import psycopg
@@ -18,9 +18,10 @@ from clew.errors import StorageError
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Change, Draft
 from clew.trail.model.query import SearchRequest
-from clew.trail.model.selector import Selector
+from clew.trail.model.selector import ContextMatch, Selector
 from clew.trail.postgres.search.memory import SearchMemory
 from clew.trail.postgres.search.search import PostgresSearch
+from clew.trail.postgres.search.source import CONTENT_BATCH
 from clew.trail.postgres.search.term_indexer import TermIndexer
 from clew.trail.postgres.transactions import WriteTransaction
 from clew.trail.store import Trail
@@ -31,19 +32,6 @@ pytestmark = [pytest.mark.req("O2"), pytest.mark.req("BEY-07")]
 MANY = 60
 PATIENCE = 60.0
 Open = Callable[..., Awaitable[Trail]]
-
-
-@pytest.fixture
-def address(postgres_server: PostgresServer) -> Iterator[str]:
-    address = postgres_server.make_database()
-    yield address
-    postgres_server.give_back(address)
-
-
-@pytest.fixture
-def administrator(address: str, postgres_server: PostgresServer) -> str:
-    """The address of the same database for a superuser."""
-    return postgres_server.address(address.rsplit("/", 1)[1], "root")
 
 
 @pytest.fixture
@@ -379,3 +367,12 @@ async def test_filters_take_a_part_of_the_memory_for_records(opened: Open, me: P
     loaded = index_of(trail)._memory._loaded
     assert loaded is not None
     assert len(loaded.masks._known) == 1 + 360 // (18 * 2)
+
+
+async def test_a_filter_on_contents_finds_records_among_more_than_are_read_at_once(opened: Open, me: Principal) -> None:
+    trail = await opened()
+    count = 2 * CONTENT_BATCH + 1
+    drafts = [Draft(title=f"thread {number}", context={"number": number}) for number in range(count)]
+    await trail.records.create_many(drafts, by=me)
+    ends = Selector(context_match=(ContextMatch(path="number", op="in", value=[0, CONTENT_BATCH, count - 1]),))
+    assert await find(trail, me, selector=ends) == sorted(f"thread {each}" for each in (0, CONTENT_BATCH, count - 1))

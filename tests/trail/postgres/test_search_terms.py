@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 
 import psycopg
 import pytest
@@ -12,18 +11,10 @@ from clew.access import Principal
 from clew.trail import open_trail
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.query import SearchRequest
-from tests.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.req("BEY-07")
 
 PATIENCE = 60.0
-
-
-@pytest.fixture
-def address(postgres_server: PostgresServer) -> Iterator[str]:
-    address = postgres_server.make_database()
-    yield address
-    postgres_server.give_back(address)
 
 
 def read_indexed(address: str) -> tuple[int, int]:

@@ -191,6 +191,17 @@ class ClaimLoop:
 
     async def _handle(self, held: _Held) -> None:
         try:
+            await self._attempt(held)
+        except asyncio.CancelledError:  # it may have stopped the write that ends the claim
+            await self._release(held)
+            raise
+        finally:
+            self._held.discard(held)
+            self._has_room.set()
+
+    async def _attempt(self, held: _Held) -> None:
+        """Work on a claim and end it. Raises CancelledError if the task is cancelled; the claim may then still hold."""
+        try:
             if held.claim.refusal and self._given_up is not None:
                 await self._give_up(held.claim, self._given_up, held.claim.refusal)
                 return
@@ -203,16 +214,11 @@ class ClaimLoop:
             held.is_done = True  # its lease ends with the release, and needs no renewal
             await self._release(held, later.seconds)
         except asyncio.CancelledError as error:
-            if not _is_being_cancelled():
-                await self._give_back(held, error)
-                return
-            await self._release(held)
-            raise
+            if _is_being_cancelled():
+                raise
+            await self._give_back(held, error)
         except Exception as error:
             await self._give_back(held, error)
-        finally:
-            self._held.discard(held)
-            self._has_room.set()
 
     async def _settle(self, held: _Held, outcome: Sequence[Draft] | GiveBack) -> None:
         if isinstance(outcome, GiveBack):
@@ -265,11 +271,11 @@ class ClaimLoop:
 
     async def _release(self, held: _Held, delay: float = 0.0) -> None:
         """Release a claim now. This does not count as a failure: another worker may claim the event, at once or after a
-        delay."""
+        delay. If the call is cancelled, the release is still written."""
         if held.is_lost:
             return
         try:
-            await self._trail.deliveries.release(held.claim, by=self._by, delay=delay)
+            await asyncio.shield(self._trail.deliveries.release(held.claim, by=self._by, delay=delay))
         except ClewError as refused:
             _log.info("%s: event %d is left to its lease: %s", self._consumer, held.claim.event.seq, refused)
 

@@ -22,7 +22,7 @@ from clew.trail.search.index_search import FoundRecords
 from clew.trail.search.masks import PlainCondition, plain_conditions
 from clew.trail.search.ranking import Ints
 
-LOAD_BATCH = 2_000
+LOAD_BATCH, CONTENT_BATCH = 2_000, 500
 ROW = (
     "SELECT b.rid, b.audience, CASE WHEN b.read_count >= b.max_reads THEN 0 ELSE b.expires_at END, t.terms,"
     " vector_send(v.vector) FROM breadcrumbs b JOIN terms t ON t.rid = b.rid LEFT JOIN vectors v ON v.rid = b.rid"
@@ -35,6 +35,7 @@ POSITION = "SELECT coalesce((SELECT value::bigint FROM meta WHERE key = 'indexed
 EPOCH = "SELECT coalesce((SELECT value FROM meta WHERE key = 'vectors_epoch'), '')"
 SIZE = "SELECT (SELECT count(*) FROM breadcrumbs), coalesce(sum(length(terms)), 0)::bigint / 4 FROM terms"
 TIME = "SELECT coalesce((SELECT at FROM log WHERE head = %(seq)s), (SELECT at FROM events WHERE seq = %(seq)s), 0)"
+CONTENTS = "SELECT rid, context FROM breadcrumbs WHERE rid = ANY (%(rids)s)"
 FETCH = f"{CURRENT} WHERE b.rid = ANY (%(rids)s) AND {SEEN}"
 EXPIRES_AT, MAX_READS, READ_COUNT = 12, 13, 14
 """Columns of FETCH."""
@@ -124,10 +125,14 @@ class CallerSource:
         ]
 
     def _select_by_content(self, selector: Selector, only: str, values: dict[str, Any]) -> Ints:
+        """The contents are read in batches, because those of all records may be larger than the memory."""
         where, more = build_where(selector, self._by, now=0)
-        sql = f"SELECT b.rid, b.context FROM breadcrumbs b WHERE {where}{only}"
-        rows = self._reading.rows(sql, {**values, **more})
-        return np.array([rid for rid, context in rows if is_meant(selector, context)], np.int64)
+        rids = self._read_rids(f"breadcrumbs b WHERE {where}{only}", {**values, **more})
+        found: list[int] = []
+        for first in range(0, len(rids), CONTENT_BATCH):
+            rows = self._reading.rows(CONTENTS, {"rids": rids[first : first + CONTENT_BATCH].tolist()})
+            found += [rid for rid, context in rows if is_meant(selector, context)]
+        return np.array(found, np.int64)
 
     def _read_rids(self, source: str, values: dict[str, Any]) -> Ints:
         """The row ids come as one text of bytes, because a Python object for each would take longer."""
