@@ -10,10 +10,12 @@ import pytest
 
 from clew.access import Principal
 from clew.agents.budgets.budget import AgentBudget
+from clew.agents.conversations.steps import AnswerChunk
 from clew.agents.runs.model_calls import AnswerPieces
 from clew.agents.runs.requests import read_request, request_draft
 from clew.clock import ManualClock
 from clew.errors import InvalidInput
+from clew.tools.tool import tool
 from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.agents.runtimes import Running, running
@@ -87,3 +89,22 @@ async def test_an_answer_whose_text_cannot_be_written_is_paid_once(
     budget = msgspec.convert(record.context, AgentBudget)
     assert (budget.reserved, budget.spent.calls) == ({}, 1)
     assert budget.spent.tokens > 0
+
+
+@pytest.mark.req("RCR-40")
+async def test_a_reader_that_comes_back_gets_the_texts_between_tool_calls(
+    trail: Trail, clock: ManualClock, me: Principal
+) -> None:
+    @tool()
+    async def look() -> str:
+        """Look."""
+        return "seen"
+
+    script = [{"say": "I will look.", "call": {"look": {}}}, {"say": "Done."}]
+    async with running(trail, clock, me, script, tools=[look]) as run:
+        await hire(run, capabilities={"tools": ["look"]})
+        sent = await run.talk.send("hello", by=run.me, agent=CLERK)
+        first = await run.rest_of(sent)
+        again = [each async for each in run.talk.resume(sent, by=run.me)]
+        for steps in (first, again):
+            assert [each.text for each in steps if isinstance(each, AnswerChunk)] == ["I will look.", "Done."]

@@ -264,7 +264,7 @@ class ToolsRunner:
         config = await find_config(self._deps.trail, self._flow, request, by=self._deps.by)
         if request.tool == self._flow.model_tool:
             output, further = await self._ask_model(request, record, event, agent, config)
-            return [self._success(record, request, output, began), *further]
+            return [*further, self._success(record, request, output, began)]  # the last piece of the text comes first
         run = find_run(record) or record.id
         found = await self._find(request, agent, config)
         if request.tool == SPAWN:

@@ -15,7 +15,6 @@ import msgspec
 
 from clew.access import Principal
 from clew.agents.workers.presence import Presence, read_presences
-from clew.agents.workers.roles import role_of
 from clew.agents.workers.worker_names import is_dead, worker_name
 from clew.clock import Clock
 from clew.errors import ClewError, Conflict, NotFound
@@ -195,11 +194,3 @@ def _held_event(claim: Claim) -> HeldEvent:
         session=record.session if record is not None else None,
         attempt=claim.attempt,
     )
-
-
-def roles_held(status: WorkerStatus) -> dict[str, int]:
-    """The number of listed events of each role."""
-    counts: dict[str, int] = {}
-    for each in status.held:
-        counts[role_of(each.consumer)] = counts.get(role_of(each.consumer), 0) + 1
-    return counts
