@@ -4,6 +4,7 @@ before the user agrees, and its pending work never runs."""
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from clew.config import Config
 from clew.trail.model.breadcrumb import Draft
 from clew.trail.model.event import Consumer, Webhook
 from clew.trail.model.selector import Selector
-from tests.cli.conftest import PATIENCE, Clew, Result
+from tests.cli.conftest import COMMAND, PATIENCE, Clew, Result
 from tests.cli.test_up import running
 from tests.knowledge.code.repositories import make_repository
 
@@ -182,6 +183,19 @@ def test_a_trail_whose_maker_was_killed_is_not_a_strangers(clew: Clew, folder: P
     assert chat(clew, "hello").out == "Good morning.\n"
     assert clew("trust").err == "Nothing here needs your consent.\n"
     assert [each.name for each in folder.glob(".trail*")] == []
+
+
+def test_users_who_make_a_trail_at_the_same_moment_share_it(clew: Clew, folder: Path, tmp_path: Path) -> None:
+    folder.mkdir()
+    makers = [
+        subprocess.Popen(
+            [*COMMAND, "trail", "put", "--title", f"of user {user}"],
+            env=os.environ | {"CLEW_TRUST": str(tmp_path / f"trust-{user}.json")},
+        )
+        for user in range(3)
+    ]
+    assert [each.wait(PATIENCE) for each in makers] == [0, 0, 0]
+    assert sorted(row[3] for row in clew("trail", "ls").rows) == ["of user 0", "of user 1", "of user 2"]
 
 
 @pytest.mark.parametrize("name", ["trail.db", "trail.db-wal"])

@@ -9,7 +9,7 @@ import contextlib
 import logging
 import os
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ import msgspec
 from clew.access import HEARTBEAT_CONSUMERS, Principal
 from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
+from clew.files import take_lock
 from clew.trail import open_trail
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import Flow, read_flow, shipped_flow
@@ -155,6 +156,7 @@ async def open_owned(config: Config, opening: Callable[[], Awaitable[Trail]]) ->
             await asyncio.to_thread(stack.enter_context, trust.making())
         except (ConfigError, ReadOnly) as error:
             trust, problem = None, str(error)
+        await asyncio.to_thread(stack.enter_context, _locked(file.parent))
         is_made = not _is_there(file)  # another process may have been quicker
         if is_made and trust is not None:
             is_made, problem = await _make_granted(file, config, trust)
@@ -177,6 +179,18 @@ async def _make_granted(file: Path, config: Config, trust: Trust) -> tuple[bool,
         return await asyncio.to_thread(_move, draft, file), ownership.problem
     finally:
         _remove(draft)
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Hold a lock on a folder, against users whose consent is in another file. Not every system can lock a folder."""
+    with contextlib.ExitStack() as stack:
+        with contextlib.suppress(OSError):
+            folder.mkdir(parents=True, exist_ok=True)
+            opened = os.open(folder, os.O_RDONLY)
+            stack.callback(os.close, opened)
+            take_lock(opened)
+        yield
 
 
 def _move(draft: Path, file: Path) -> bool:
