@@ -15,7 +15,6 @@ from itertools import pairwise, takewhile
 from typing import Any
 
 from clew import __version__
-from clew.cli.arguments.argument_separator import is_dashed_text
 from clew.cli.command_table import COMMANDS, HELP_FLAGS, Group, find_command, find_page, spell_out
 from clew.cli.terminal.output import note, one_line
 from clew.errors import ClewError, InvalidInput, NotFound, SchemaViolation
@@ -121,6 +120,11 @@ def _mark_text(given: list[str]) -> list[str]:
     """Put `--` before a last argument that is a text starting with a dash, such as `"--verbose prints nothing"`."""
     *others, last = given
     return [*others, "--", last] if is_dashed_text(last) and "--" not in others else given
+
+
+def is_dashed_text(argument: str) -> bool:
+    """Whether an argument that starts with a dash is a text: no option has a space in its name."""
+    return argument.startswith("-") and any(map(str.isspace, argument.partition("=")[0]))
 
 
 def _in_words(error: Exception, given: list[str]) -> str:

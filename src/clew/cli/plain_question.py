@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.cli.arguments.argument_separator import is_dashed_text
+from clew.cli import is_dashed_text
 from clew.cli.local_server.client import ask_server
 
 _TEXTS = ("--domain", "--handle", "--folder", "--owner", "--scopes")

@@ -1,4 +1,4 @@
-"""The position of `--` on the command line, which the parser does not report, and texts that look like options."""
+"""The position of `--` on the command line, which the parser does not report."""
 
 from __future__ import annotations
 
@@ -20,8 +20,3 @@ def words_before_dashes(arguments: Sequence[str]) -> tuple[str, ...]:
         return ()
     behind = len(words) - words.index("--") - 1
     return tuple(arguments[: max(len(arguments) - behind, 0)])
-
-
-def is_dashed_text(argument: str) -> bool:
-    """Whether an argument that starts with a dash is a text: no option has a space in its name."""
-    return argument.startswith("-") and any(map(str.isspace, argument.partition("=")[0]))
