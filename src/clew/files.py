@@ -51,6 +51,37 @@ def take_lock(file: int, *, waits: bool = True) -> None:
 
 def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
     """Replace a file atomically and durably: a reader sees either the old or the new content. Raises OSError."""
+    draft = _write_draft(path, content, mode)
+    try:
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def write_once(path: Path, content: bytes) -> None:
+    """Write a file for its owner alone that appears whole or not at all. A file that is there already stays unchanged.
+    Raises OSError."""
+    move_if_free(_write_draft(path, content, 0o600), path)
+
+
+def move_if_free(draft: Path, path: Path) -> bool:
+    """Move a file to a path. If there is a file already, remove the draft and return False. Raises OSError."""
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links
+        if path.exists():
+            return False
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+    return True
+
+
+def _write_draft(path: Path, content: bytes, mode: int) -> Path:
+    """Write a file beside a path durably, and return its path."""
     draft = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     file = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -58,10 +89,10 @@ def replace_file(path: Path, content: bytes, mode: int = 0o666) -> None:
             out.write(content)
             out.flush()
             os.fsync(out.fileno())
-        draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+    return draft
 
 
 def create_file(path: Path, content: bytes, mode: int = 0o666) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -74,3 +76,18 @@ def test_keys_that_are_made_are_private(clew: Clew, folder: Path, put: Callable[
     assert clew("token").code == 0
     for name in ("keys/private.pem", "credential"):
         assert (folder / name).stat().st_mode & 0o777 == 0o600
+
+
+def test_keys_and_trails_are_made_on_a_file_system_without_hard_links(
+    clew: Clew, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    assert clew("trail", "put", "--title", "the first").code == 0
+    assert clew("secret", "put", "api-key", stdin=b"a value").code == 0
+    assert clew("token").code == 0
+    assert clew("trust").err == "Nothing here needs your consent.\n"
+    assert (folder / "credential").stat().st_mode & 0o777 == 0o600
+    assert not [each for each in folder.rglob(".*") if each.name != ".gitignore"]

@@ -17,7 +17,7 @@ import msgspec
 from clew.access import HEARTBEAT_CONSUMERS, Principal
 from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
-from clew.files import take_lock
+from clew.files import move_if_free, take_lock
 from clew.trail import open_trail
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import Flow, read_flow, shipped_flow
@@ -176,7 +176,7 @@ async def _make_granted(file: Path, config: Config, trust: Trust) -> tuple[bool,
             await ownership.remember(trust)
         finally:
             await trail.close()
-        return await asyncio.to_thread(_move, draft, file), ownership.problem
+        return await asyncio.to_thread(move_if_free, draft, file), ownership.problem
     finally:
         _remove(draft)
 
@@ -191,17 +191,6 @@ def _locked(folder: Path) -> Iterator[None]:
             stack.callback(os.close, opened)
             take_lock(opened)
         yield
-
-
-def _move(draft: Path, file: Path) -> bool:
-    """Move a file to its place. Returns False if there is a file already."""
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        return False
-    except OSError:  # a file system without hard links
-        draft.replace(file)
-    return True
 
 
 def _remove(file: Path) -> None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from pathlib import Path
 
 from clew.errors import InvalidInput, StorageError, TooLarge
+from clew.files import write_once
 from clew.lazy_pattern import lazy_pattern
 
 MAX_VALUE = 64_000
@@ -60,7 +60,7 @@ class Seal:
         return key
 
     def _make_key(self) -> None:
-        _write_key(self._key_file, os.urandom(KEY_BYTES))
+        write_once(self._key_file, os.urandom(KEY_BYTES))
 
 
 def copy_key(source: Path, target: Path) -> None:
@@ -68,25 +68,11 @@ def copy_key(source: Path, target: Path) -> None:
     there."""
     key = source.read_bytes()
     target.parent.mkdir(parents=True, exist_ok=True)
-    _write_key(target, key)
+    write_once(target, key)
     if target.read_bytes() != key:
         raise StorageError(
             f"{target} is the key of another trail", hint="Move it aside, or choose another place for the trail"
         )
-
-
-def _write_key(path: Path, key: bytes) -> None:
-    """Write a key file atomically. If the file already exists, it stays unchanged."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}")
-    try:
-        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(key)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _label(owner_id: str, name: str) -> bytes:

@@ -8,7 +8,7 @@ import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ from clew.access import Principal, check_principal
 from clew.clock import Clock
 from clew.config import check_own_files
 from clew.errors import ConfigError, InvalidInput, NotAuthenticated, ReadOnly, SourceError
+from clew.files import write_once
 from clew.trail.ownership import MADE
 from clew.trust import Trust, Wish, digest_parts, real_folder
 
@@ -294,15 +295,5 @@ def _refuse_tracked(folder: Path, name: str) -> None:
 def _write(path: Path, content: bytes) -> bytes:
     """Write a file that appears whole or not at all. If another process writes it first, that content is used."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    opened = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(opened, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    finally:
-        draft.unlink()
+    write_once(path, content)
     return path.read_bytes()
