@@ -59,7 +59,7 @@ def run_quietly(command: list[str], folder: Path) -> bool:
 
 
 async def run_clew(*words: str, folder: Path | None = None, **variables: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "clew", *words),
         stdout=asyncio.subprocess.PIPE,

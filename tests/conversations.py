@@ -69,7 +69,7 @@ class Stage:
 
 
 async def repeat(stage: Stage, message: Breadcrumb) -> None:
-    """What a parrot does."""
+    """Repeats each message as its answer."""
     text = str(message.context["message"])
     await stage.say(*text.split(" "))
     await stage.answer(text)

@@ -24,7 +24,7 @@ GOAL = 5.0
 
 
 class Kept:
-    """What one contender showed."""
+    """The results of one contender."""
 
     def __init__(self) -> None:
         self.steady, self.after_write = Rounds(), Rounds()

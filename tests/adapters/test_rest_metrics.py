@@ -1,4 +1,4 @@
-"""What a scrape shows."""
+"""The metrics of a scrape."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ COMMAND = [sys.executable, "-m", "clew"]
 
 @dataclass(frozen=True)
 class Result:
-    """What a command answered."""
+    """The result of a command."""
 
     code: int
     out: str

@@ -11,6 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).resolve().parents[2] / "src" / "clew"
 MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("__"))
+OWN_CODE = ("src", "tests", "benchmarks", "examples", "tools")
 MAX_MODULES, MAX_LINES = 20, 450
 VERB_FORM = re.compile(r"(?:.*_)?\w+(?:ing|ed)")
 TERMS = {"backtracking", "encoding", "indexing", "linking", "linting", "listing", "mapping", "packing", "parsing"}
@@ -38,12 +39,15 @@ def test_every_module_says_what_it_is() -> None:
     assert [path.as_posix() for path, tree in trees if not ast.get_docstring(tree)] == []
 
 
-def test_no_docstring_has_a_clause_as_its_subject() -> None:
-    """A docstring names its subject: "The user who …", not "Who …"."""
+def test_no_docstring_and_no_test_name_has_a_clause_as_its_subject() -> None:
+    """A docstring and a test name their subject: "The user who …", not "Who …"."""
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    nodes = ((path, node) for path in SOURCE.rglob("*.py") for node in ast.walk(ast.parse(path.read_text("utf-8"))))
-    texts = ((path, ast.get_docstring(node) or "") for path, node in nodes if isinstance(node, documented))
+    paths = [path for folder in OWN_CODE for path in (SOURCE.parents[1] / folder).rglob("*.py")]
+    nodes = [(path, node) for path in paths for node in ast.walk(ast.parse(path.read_text("utf-8")))]
+    texts = [(path, ast.get_docstring(node) or "") for path, node in nodes if isinstance(node, documented)]
+    names = [(path, node.name) for path, node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
     assert [(path.name, text) for path, text in texts if re.match(r"(What|Who|Whom|Whose)\b", text)] == []
+    assert [(path.name, name) for path, name in names if re.match(r"test_(what|whatever|who|whom|whose)_", name)] == []
 
 
 def test_no_class_name_is_defined_twice() -> None:

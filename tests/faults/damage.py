@@ -114,7 +114,7 @@ def offsets(file: Path, count: int) -> list[int]:
 
 
 def content_of(note: Breadcrumb) -> tuple[Any, ...]:
-    """What the checksum protects."""
+    """The content that the checksum protects."""
     return note.title, note.context, note.tags, note.schema_name, note.llm_hints
 
 

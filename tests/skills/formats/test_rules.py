@@ -1,4 +1,4 @@
-"""What a CLAUDE.md imports."""
+"""The imports of a CLAUDE.md."""
 
 from __future__ import annotations
 
