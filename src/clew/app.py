@@ -127,7 +127,8 @@ class App:
         return not self.refusal and has_repository(self.config)
 
     async def _offer_knowledge(self, workspace: Workspace) -> None:
-        """Add the knowledge of the folder's files as domains. Another domain of such a name has precedence."""
+        """Add the knowledge of the folder's files as domains. Another domain with one of these names takes
+        precedence."""
         from clew.knowledge.domains.code import build_code  # without code, none of these modules are loaded
         from clew.knowledge.domains.history import build_history
         from clew.knowledge.domains.reference import build_reference
@@ -213,8 +214,8 @@ class App:
         """The runtime of this folder's agents, with the models of its settings unless others are given: all of it, or
         the part of some roles. `tags` are those of the worker.
 
-        Raises ConfigError, also for a trail that the user neither created nor agreed to, and SandboxUnavailable in
-        production if there is no isolation.
+        Raises ConfigError for invalid settings and for a trail that the user neither created nor agreed to, and
+        SandboxUnavailable in production if there is no isolation.
         """
         from clew.agents.workers.roles import EVERY_ROLE  # agents are for commands that run them
         from clew.team.assembly import build_folder_runtime

@@ -347,7 +347,7 @@ def _triples_of_marks() -> NDArray[np.uint16]:
 
 
 def _mask_key_bodies(text: str) -> str:
-    """Mask private keys, also without their end."""
+    """Mask private keys, even if their end is missing."""
     if "PRIVATE KEY" in text:
         text = _KEY_BODY.sub(rf"\g<1>{MASK}", text)
     return _PRIVATE_KEY.sub(_keep_name, text) if "Private-Lines:" in text else text

@@ -1,2 +1,1 @@
-"""The external interfaces, called doors: CLI, REST, MCP and Python. Each parses requests, calls the trail, and renders
-the answers."""
+"""The servers' interfaces: REST and MCP. Each parses requests, calls one function, and renders the answer."""

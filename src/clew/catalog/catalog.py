@@ -1,4 +1,4 @@
-"""The catalog: domains behind two operations. Every door calls these functions."""
+"""The catalog: domains behind two operations. The CLI, REST, MCP and agents all call these functions."""
 
 from __future__ import annotations
 

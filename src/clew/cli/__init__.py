@@ -159,7 +159,7 @@ def _where_to_look(given: list[str]) -> str:
 
 def _is_usage(error: Exception) -> bool:
     """Whether an error is a usage error: the arguments are invalid by themselves. A context that violates its schema is
-    not one, because only the trail can tell."""
+    no usage error, because only the trail can check it."""
     return isinstance(error, InvalidInput) and not isinstance(error, SchemaViolation)
 
 

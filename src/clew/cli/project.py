@@ -26,7 +26,7 @@ _HEAD = f"""\
 """
 
 _SOURCES = """
-# Where further documents come from, one table each; docs/guides/sources.md tells more. For example, with a token that
+# Where further documents come from, one table each; see docs/guides/sources.md. For example, with a token that
 # `clew secret put github` keeps:
 #   [sources.pulls]
 #   kind="github"
@@ -46,8 +46,8 @@ _PROVIDERS = """
 
 
 def prepare_folder(folder: Path) -> None:
-    """Make the folder with its settings and .gitignore. Existing settings stay unchanged. Raises ReadOnly, also
-    for a folder that is a link out of its project."""
+    """Make the folder with its settings and .gitignore. Existing settings stay unchanged. Raises ReadOnly if it cannot
+    be written or is a link out of its project."""
     check_place(folder, folder)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)

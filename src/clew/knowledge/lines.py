@@ -13,5 +13,5 @@ def clip(text: str, limit: int = 200) -> str:
 
 
 def cut(line: str, limit: int) -> str:
-    """A line of `limit` characters at the most; `…` stands for the omitted text."""
+    """A line of `limit` characters at the most; `…` marks the omitted text."""
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

@@ -1,4 +1,4 @@
-"""The REST application: the route table of all nouns, behind one door."""
+"""The REST application: the route table of all nouns, behind the outermost middleware (`door.py`)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,8 @@ OPERATIONS: tuple[RestOperation, ...] = (
 
 
 class RestApp(Door):
-    """The door with all routes behind it. Setting `closing` ends all streams."""
+    """The complete application: the outermost middleware with all routes behind it. Setting `closing` ends all
+    streams."""
 
     def __init__(
         self,

@@ -35,7 +35,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class Sweeper(Protocol):
-    """Hygiene as this door needs it."""
+    """The part of hygiene that REST uses."""
 
     async def run(self) -> Purged: ...
 
@@ -45,9 +45,9 @@ class Sweeper(Protocol):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """The parts that routes use. `operator` is the owner that runs the server. `closing` is set when the server begins
-    to stop. `refresh_webhooks` tells the sender that subscriptions or dead letters have changed. `set_up` prepares the
-    trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those of
-    the agents that run here, None if no agents run. `router` chooses the agent for a message, `team` opens the team,
+    to stop. `refresh_webhooks` notifies the sender that subscriptions or dead letters have changed. `set_up` prepares
+    the trail for an owner before its first call. `workspace` builds the workspace at the first call. `models` are those
+    of the agents that run here, None if no agents run. `router` chooses the agent for a message, `team` opens the team,
     `agent` answers messages that name no agent. `is_draining` says whether this process is about to end."""
 
     trail: Trail

@@ -1,4 +1,4 @@
-"""The report of model usage and cost, the same for every door."""
+"""The report of model usage and cost, the same for every interface."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class _FailedCalls:
 
 
 def report_of(ledger: UsageLedger, failed: _FailedCalls | None = None) -> UsageReport:
-    """The ledger as doors show it, with the calls that failed."""
+    """The ledger for display, with the calls that failed."""
     failed = failed or _FailedCalls()
     sums: dict[str, dict[str, UsageSummary]] = {}
     for group in ("agents", "sessions", "layers", "models"):

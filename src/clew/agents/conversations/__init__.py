@@ -1,1 +1,1 @@
-"""Conversations: the interface that every door uses to talk to an agent."""
+"""Conversations: the functions with which the CLI, REST and other interfaces talk to an agent."""

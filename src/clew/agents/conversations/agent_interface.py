@@ -1,5 +1,5 @@
-"""The interface of an agent for doors and adapters of every protocol: messages in, a stream of steps out. Doors also
-cancel runs, answer questions for permission and list sessions through it."""
+"""The interface of an agent for all protocols: messages in, a stream of steps out. It also cancels runs, answers
+permission questions and lists sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The steps of a run that a door shows: the breadcrumbs of a conversation as typed records. Anybody with write access
+"""The visible steps of a run: the breadcrumbs of a conversation as typed records. Anybody with write access
 can write such a breadcrumb, so a missing field or one of a wrong type is read as empty."""
 
 from __future__ import annotations

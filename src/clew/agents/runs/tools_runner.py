@@ -161,8 +161,8 @@ class ToolsRunner:
         return [inherit(response_draft(self._flow, record, tool, "error", error=why), record)]
 
     async def on_given_up(self, event: Event, reason: str) -> Sequence[Draft]:
-        """The error response to a call that failed too often or with which too many workers died. The run goes on with
-        this response."""
+        """The error response to a call that failed too often or with which too many workers died. The run continues
+        with this response."""
         record = await self._find_call(event)
         if record is None:
             return ()

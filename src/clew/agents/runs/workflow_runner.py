@@ -57,7 +57,7 @@ class Workflow(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 def read_workflow(breadcrumb: Breadcrumb) -> Workflow:
-    """Raises InvalidInput that names the field, also for circular dependencies."""
+    """Raises InvalidInput with the name of the field, for circular dependencies too."""
     try:
         found = msgspec.convert(breadcrumb.context, Workflow)
     except msgspec.ValidationError as error:

@@ -44,7 +44,7 @@ def note_tools(trail: Trail, results: NoteResults) -> tuple[Tool, ...]:
 
     @tool(searchable=False, effects=_WRITES)
     async def save_note_insights(insights: list[str], context: ToolContext, note_id: str = "") -> str:
-        """Keep what can be learnt from a note, also beside the notes that are like it.
+        """Store the insights from a note, also in comparison with similar notes.
 
         insights: one sentence each.
         note_id: the id of the note; the one that this run is about if it is left out.

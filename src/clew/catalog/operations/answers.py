@@ -1,4 +1,4 @@
-"""Requests and answers of `ask` and `get`: the same records behind every door."""
+"""Requests and answers of `ask` and `get`: the same records for every interface."""
 
 from __future__ import annotations
 

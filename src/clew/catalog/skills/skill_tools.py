@@ -123,8 +123,8 @@ class SkillTools:
         return GuidedContent(content=content, guidance=(guide(FIND, "a skill for the next need"),))
 
     async def reference(self, name: str, wanted: str, by: Principal) -> GuidedContent:
-        """The text of a reference, a script or an asset as it is now. Raises ValidationError, also if the skill has
-        changed since the user agreed to it, and FormatError if it cannot be read."""
+        """The text of a reference, a script or an asset as it is now. Raises ValidationError if it is unknown or the
+        skill has changed since the user agreed to it, and FormatError if it cannot be read."""
         await self.loaded.definitions.refresh()
         terms = self.loaded.terms(by)
         check_skill(terms, name)

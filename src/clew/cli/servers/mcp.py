@@ -67,7 +67,7 @@ async def _serve(here: Here, config: Config) -> None:
 
 @contextlib.asynccontextmanager
 async def _open(config: Config, scopes: frozenset[str]) -> AsyncIterator[tuple[Catalog, Principal]]:
-    """The catalog of a folder, kept fresh. Raises ClewError, also for a folder that is not a project. Garbage
+    """The catalog of a folder, kept fresh. Raises ClewError, for example for a folder that is not a project. Garbage
     collection, which is off during the start, is turned on again once the catalog is open."""
     from clew.cli.local_server.service import answering_commands  # after the handshake
 

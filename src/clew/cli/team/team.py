@@ -137,7 +137,7 @@ async def answer(
 ) -> None:
     """Answer a question of the Architect.
 
-    The task that asked goes on with your answer.
+    The task that asked continues with your answer.
 
         clew team answer "per user, ten a second"
         clew team answer --question 2 "yes"

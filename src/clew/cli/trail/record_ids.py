@@ -26,7 +26,7 @@ async def find_id(app: App, given: str) -> str:
         except NotFound:
             raise _missing(given, await _recent_ids(app)) from None
     if len(given) < SHORTEST:
-        reason = f"{given!r} is too short to tell breadcrumbs apart; give {SHORTEST} characters or more"
+        reason = f"{given!r} is too short to identify a breadcrumb; give  {SHORTEST} characters or more"
         raise InvalidInput("ID", reason, hint=LISTED)
     recent = await _recent_ids(app)
     found = [id for id in recent if id.startswith(given) or id.endswith(given)]

@@ -117,7 +117,7 @@ class Tree:
         self.root = os.path.realpath(root)
 
     def look(self) -> dict[str, FileStatus]:
-        """All regular files that count, in no order; empty without such a folder."""
+        """All regular files of the index, in no order; empty without such a folder."""
         return self._statuses(self._list())
 
     def choose(self, paths: Iterable[str]) -> dict[str, FileStatus]:

@@ -127,8 +127,8 @@ def _against_code(nodes: Sequence[Node], in_code: Callable[[str], bool] | None) 
 
 
 def _contradictions(said: Sequence[tuple[Node, str]], at: datetime) -> Iterator[SourceConflict]:
-    """The contradicting claims of two nodes: different tools for one purpose. If one of the nodes is a note, also
-    different numbers for one subject, and claims that deny each other."""
+    """The contradicting claims of two nodes: different tools for one purpose. If one of the nodes is a note, different
+    numbers for one subject and claims that deny each other count too."""
     seen: set[tuple[str, str]] = set()
     if not any(_is_note(node) for node, _ in said):
         said = [(node, claim) for node, claim in said if _used(claim)]

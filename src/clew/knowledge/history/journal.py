@@ -1,5 +1,5 @@
 """The journal: entries of one session and promoted ones (`Chronicle`), and summaries of all sessions with their links
-to code (`Archive`). No model takes part."""
+to code (`Archive`). It uses no model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edges between code, history and references, and questions that follow them. No model takes part. Files and symbols of
+"""Edges between code, history and references, and questions that follow them. It uses no model. Files and symbols of
 the code have small nodes on the trail, so that edges survive when the code index is built again."""
 
 from __future__ import annotations

@@ -134,7 +134,7 @@ _SHOWN_DOUBTED = {**_SHOWN, "transform": {UNVERIFIED: {"type": "literal", "value
 
 
 def to_node(breadcrumb: Breadcrumb) -> Node:
-    """Convert a breadcrumb to a node, also one in the format of an earlier release. Only code has a place in a file:
+    """Convert a breadcrumb to a node. Formats of earlier releases are supported. Only code has a place in a file:
     that of other nodes is a claim of their writers, and left out. Raises NotFound if it is not a node."""
     if breadcrumb.schema_name != SCHEMA:
         raise NotFound("node", breadcrumb.id)

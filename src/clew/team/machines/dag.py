@@ -119,7 +119,7 @@ def mark(dag: DagState, id: str, status: NodeStatus, **changes: Any) -> DagState
 
 def fail_node(dag: DagState, id: str, reason: str) -> tuple[DagState, tuple[str, ...]]:
     """The state after the final failure of a node, and the running pipelines to cancel: all others if the plan fails
-    fast, else none. Nodes that cannot start any more are cancelled."""
+    fast, else none. Nodes that can no longer start are cancelled."""
     dag = mark(dag, id, NodeStatus.FAILED, reason=reason)
     before = ancestors_of({each.id: frozenset(each.depends_on) for each in dag.plan.nodes})
     after = {each for each, earlier in before.items() if id in earlier}

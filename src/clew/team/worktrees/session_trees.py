@@ -124,7 +124,7 @@ class SessionTrees:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """One operation at a time, also across processes."""
+        """One operation at a time, over all processes."""
         with locked(self.place / "session"):
             yield
 

@@ -1,1 +1,1 @@
-"""The routes of the REST door, one module for each noun."""
+"""The routes of the REST API, one module for each noun."""

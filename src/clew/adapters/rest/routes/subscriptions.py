@@ -61,7 +61,7 @@ async def unsubscribe(call: RestCall) -> RestAnswer:
 
 
 def _refuse_own(name: str) -> None:
-    """Raise AccessDenied for the consumers by which Clew runs agents: no caller of this door may change them."""
+    """Raise AccessDenied for the consumers with which Clew runs agents, because no caller over REST may change them."""
     if name.startswith(OWN_CONSUMERS):
         error = AccessDenied(f"change {name}, which is Clew's own", [])
         error.hint = "Choose another name for a subscription of yours"

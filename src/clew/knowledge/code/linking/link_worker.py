@@ -194,7 +194,7 @@ class LinkWorker:
         self._do("follow")
 
     def close(self) -> None:
-        """End the process, also during its work."""
+        """End the process, even during its work."""
         with self._turn:
             process, self._process = self._process, None
             if process is not None:

@@ -271,7 +271,7 @@ class Expressions(SummaryBuilder):
 
 
 def constant_key(node: ast.expr | None) -> Key:
-    """The container key that a constant stands for; None for everything else, and for negative positions."""
+    """The container key of a constant; None for everything else, and for negative positions."""
     if not isinstance(node, ast.Constant):
         return None
     if isinstance(node.value, int) and not isinstance(node.value, bool):

@@ -1,7 +1,7 @@
 """Values, and the variables that may hold them.
 
 Values are numbered. Equal values share a number. The heap spreads values between variables until nothing changes.
-Containers have variables for their keys. The key `None` stands for an unknown key.
+Containers have variables for their keys. The key `None` means an unknown key.
 """
 
 from __future__ import annotations

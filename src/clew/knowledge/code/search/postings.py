@@ -34,7 +34,7 @@ _BLOCK = 512
 """Vectors that are unpacked at a time. A block fits into the processor's cache."""
 _WORD = lazy_pattern(r"\w+")
 _PACKAGE = frozenset(("__init__", "index", "mod", "lib", "main"))
-"""File names that stand for their folder."""
+"""File names, such as `__init__`, that represent their folder."""
 
 
 class CompactVectors(msgspec.Struct, frozen=True):
