@@ -44,8 +44,7 @@ if TYPE_CHECKING:
 REFRESH_SECONDS = 300.0
 """The interval, in seconds, at which a server checks for stale sources."""
 CODE_FIRST_SECONDS = 20.0
-"""The longest time, in seconds, that reading documents waits until the code is indexed. Questions about code can be
-answered after that."""
+"""The longest time, in seconds, that reading documents waits until the code is indexed."""
 
 LOOK_SECONDS = 5.0
 """The interval, in seconds, at which a server checks for changed agents and for consent to the trail."""
@@ -214,8 +213,8 @@ class App:
         """The runtime of this folder's agents, with the models of its settings unless others are given: all of it, or
         the part of some roles. `tags` are those of the worker.
 
-        Raises ConfigError for invalid settings and for a trail that the user neither created nor agreed to, and
-        SandboxUnavailable in production if there is no isolation.
+        Raises ConfigError, for example for a trail of somebody else, and SandboxUnavailable in production without
+        isolation.
         """
         from clew.agents.workers.roles import EVERY_ROLE  # agents are for commands that run them
         from clew.team.assembly import build_folder_runtime

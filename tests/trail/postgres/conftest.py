@@ -1,4 +1,4 @@
-"""What tests of the backend for PostgreSQL share: a database for each test."""
+"""Fixtures for tests of the backend for PostgreSQL: a database for each test."""
 
 from __future__ import annotations
 
