@@ -39,8 +39,8 @@ from clew.trail.store import Trail
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HookDeps:
-    """The dependencies of the default hooks. Without skills none are loaded; without a window no prompt is too long.
-    `judges` are the hooks that see a skill before it is loaded."""
+    """The dependencies of the default hooks. Without `skills`, no skills are loaded; without a `window`, the length of
+    prompts is not limited. `judges` are the hooks that see a skill before it is loaded."""
 
     trail: Trail
     flow: Flow

@@ -225,7 +225,7 @@ async def history(
     /,
     *,
     search: Annotated[str, Parameter(help="Only messages that contain this text.")] = "",
-    limit: Annotated[int, Parameter(help="At most this many of the newest.")] = 20,
+    limit: Annotated[int, Parameter(help="The maximum number; the newest are shown.")] = 20,
     json: Json = False,
     here: Here = HERE,
 ) -> None:

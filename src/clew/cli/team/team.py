@@ -56,7 +56,7 @@ async def log(
     session: Session = "",
     /,
     *,
-    limit: Annotated[int, Parameter(help="At most this many of the newest messages.")] = 1_000,
+    limit: Annotated[int, Parameter(help="The maximum number of messages; the newest are shown.")] = 1_000,
     json: Json = False,
     here: Here = HERE,
 ) -> None:

@@ -147,7 +147,7 @@ async def _is_mine(replica: Replica, config: Config) -> bool:
 
 
 def _address(given: str) -> str:
-    """The address of a trail; a path is that of a file, or of a folder `.clew`."""
+    """The address of a trail. A path names its file, or the folder `.clew` that has the trail."""
     if "://" in given:
         return given
     return f"sqlite://{Path(given) / 'trail.db' if Path(given).is_dir() else given}"

@@ -205,8 +205,8 @@ class CodeGraph:
         return True
 
     def _look(self, *, before_denial: bool = False) -> bool:
-        """Refresh the index, unless a refresh is running or was done just now. With a watch, refresh only before
-        NotFound. Returns whether the index was refreshed."""
+        """Refresh the index, unless a refresh is running or was done just now. With a watch, the index is current, so
+        only the check before NotFound refreshes it. Returns whether the index was refreshed."""
         seconds = (DENIAL_SECONDS if before_denial else math.inf) if self.is_watched else UNWATCHED_SECONDS
         if time.monotonic() - self._looked < seconds or self.indexer.is_refreshing:
             return False

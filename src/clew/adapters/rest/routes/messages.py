@@ -15,7 +15,7 @@ from clew.team.messages.message import TeamMessage
 
 
 class MessagesQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, Meta(ge=1, le=10_000, description="At most this many of the newest")] = 1_000
+    limit: Annotated[int, Meta(ge=1, le=10_000, description="The maximum number; the newest are returned")] = 1_000
 
 
 class MessageList(msgspec.Struct, frozen=True, kw_only=True):

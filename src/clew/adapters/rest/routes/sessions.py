@@ -43,7 +43,7 @@ class SessionList(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnsQuery(msgspec.Struct, frozen=True, kw_only=True):
-    limit: Annotated[int, Meta(ge=1, le=MAX_TURNS, description="At most this many of the newest")] = 20
+    limit: Annotated[int, Meta(ge=1, le=MAX_TURNS, description="The maximum number; the newest are returned")] = 20
     search: Annotated[str, Meta(description="Only messages that contain this text")] = ""
 
 
