@@ -1,4 +1,4 @@
-"""The support desk: its tickets. Tools of other domains guide to this domain when a ticket is needed."""
+"""The support desk: its tickets. Results of other domains lead to these tools when somebody has to be told."""
 
 from typing import Any
 
