@@ -9,7 +9,7 @@ import asyncio
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
 from clew.knowledge.answering.question import (
@@ -25,13 +25,10 @@ from clew.knowledge.answering.question import (
 from clew.knowledge.answering.sources import path_distance
 from clew.knowledge.code.files import TEST, TEXT, kind_of
 from clew.knowledge.code.graph import CodeGraph
-from clew.knowledge.code.models import SymbolLink, name_parts
+from clew.knowledge.code.models import FileFacts, SymbolLink, name_parts
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node
 from clew.lazy_pattern import lazy_pattern
-
-if TYPE_CHECKING:
-    from clew.knowledge.project.texts import FileText
 
 MAX_DEFINITIONS = 5
 MAX_FILES = 50
@@ -161,36 +158,29 @@ async def _by_facts(
     code: CodeGraph, relation: Relation, verbs: Sequence[str], *, is_guess: bool = False
 ) -> list[CodeUse]:
     """Imports of a name, classes that inherit from it, or calls of it, in the files that have the name."""
-    from clew.knowledge.project.texts import read_files  # loads readers of many formats
-
-    found = await code.files_with(_last_part(relation.name), relation.name, limit=MAX_FILES)
-
-    def read() -> list[CodeUse]:
-        return [
-            CodeUse(file.path, line, "", file.path, does, relation.name, is_guess=is_guess)
-            for file in read_files(code, [each.path for each in found])
-            for line, does in _used_lines(file, relation.name).items()
-            if does in verbs
-        ]
-
-    return await asyncio.to_thread(read)
+    return [
+        CodeUse(path, line, "", path, does, relation.name, is_guess=is_guess)
+        for path, facts in await code.facts_of(relation.name, limit=MAX_FILES)
+        for line, does in _used_lines(facts, relation.name).items()
+        if does in verbs
+    ]
 
 
-def _used_lines(file: FileText, name: str) -> dict[int, str]:
+def _used_lines(facts: FileFacts, name: str) -> dict[int, str]:
     """The lines of a file that use a name by an import, a call or inheritance, and how."""
     wanted, last = name_parts(name), _last_part(name)
     of_kind = {"call": "calls", "inherit": "inherits from"}
     lines = {
         each.line: of_kind[each.kind]
-        for each in file.facts.references
+        for each in facts.references
         if each.kind in of_kind and _last_part(each.target) == last
     }
     base = re.compile(rf"(?<!\w){re.escape(last)}(?!\w)")
-    classes = (each for each in file.facts.symbols if each.kind in ("class", "interface"))
+    classes = (each for each in facts.symbols if each.kind in ("class", "interface"))
     lines |= {
         each.line_start: "inherits from" for each in classes if base.search(each.signature.partition(each.name)[2])
     }
-    for each in file.facts.imports:
+    for each in facts.imports:
         parts = [*name_parts(each.module.strip("<>")), *name_parts(each.name)]
         if any(parts[at : at + len(wanted)] == wanted for at in range(len(parts) if wanted else 0)):
             lines[each.line] = "imports"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from posixpath import basename, dirname, splitext
 
 import msgspec
@@ -32,6 +32,7 @@ from clew.knowledge.code.models import (
 from clew.knowledge.code.python_calls.summary import FlowSummary
 from clew.knowledge.code.queries import SHOWN, definitions_of, find_in_file, find_place, get_symbols, too_many
 from clew.knowledge.code.rows import EdgeHop, decode_facts, find_hops, find_summary, find_symbols
+from clew.knowledge.code.search.passages import MAX_TEXT
 from clew.sqlite_file import Sql
 from clew.trail.search.text import split_word
 
@@ -59,23 +60,36 @@ _CALLED = frozenset(("function", "method", "class", "interface"))
 _CONSTRUCTORS = frozenset(("constructor", "initialize"))
 """Methods of JavaScript and Ruby that run when their class is called."""
 _FILES = (
-    "SELECT f.path, s.id, b.facts FROM files f JOIN blobs b ON b.blob = f.blob AND b.language = f.language"
-    f" JOIN symbols s ON s.file = f.id AND s.kind = '{FILE_KIND}'"
-    " WHERE f.left_out = '' AND instr(b.facts, ?) > 0 ORDER BY f.path"
+    "SELECT f.path, f.id, b.facts FROM files f JOIN blobs b ON b.blob = f.blob AND b.language = f.language"
+    " WHERE f.left_out = '' AND (f.size > ? OR f.path NOT IN (SELECT value FROM json_each(?)))"
+    " AND instr(b.facts, ?) > 0 ORDER BY f.path"
 )
 _RESOLVED = (
     "SELECT f.path, e.line FROM symbols t JOIN edges e ON e.target = t.id AND e.type = 'calls'"
-    " JOIN symbols s ON s.id = e.source JOIN files f ON f.id = s.file WHERE t.name = ?"
+    " JOIN symbols s ON s.id = e.source JOIN files f ON f.id = s.file WHERE t.lower = ? AND t.name = ?"
     " AND (NOT e.guess OR t.id IN (SELECT value FROM json_each(?)))"
 )
 _IMPORTED = (
-    "SELECT e.line, f.path FROM edges e JOIN symbols t ON t.id = e.target JOIN files f ON f.id = t.file"
-    " WHERE e.source = ? AND e.type = 'imports'"
+    "SELECT e.line, f.path FROM symbols s JOIN edges e ON e.source = s.id JOIN symbols t ON t.id = e.target"
+    " JOIN files f ON f.id = t.file"
+    f" WHERE s.file = ? AND s.qualname = '' AND s.kind = '{FILE_KIND}' AND e.type = 'imports'"
 )
 _CALLABLE = "s.kind IN ('function', 'method', 'class', 'interface')"
 _ROOTS = frozenset(("crate", "super", "self"))
 """First parts of a path to a function of Rust."""
 _OWN = frozenset(("self", "cls", "super"))
+
+
+class _References(msgspec.Struct, frozen=True, array_like=True):
+    """The language and the references of FileFacts; decoding the rest takes longer."""
+
+    language: str
+    symbols: msgspec.Raw
+    imports: msgspec.Raw
+    references: Sequence[ReferenceFact]
+
+
+_decode_references = msgspec.msgpack.Decoder(_References).decode
 _decode_summary = msgspec.msgpack.Decoder(FlowSummary).decode
 
 
@@ -136,9 +150,10 @@ def _order(link: SymbolLink) -> tuple[int, bool, int, str, int]:
     return link.depth, link.is_guess, 2 if kind & TEST else int(bool(kind & ASIDE)), path, link.line
 
 
-def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
+def find_callers(sql: Sql, ref: str, depth: int, lacking: Callable[[str], Collection[str]]) -> Callers:
     """The callers of each symbol that a reference may mean, within `depth` steps, and calls that only share the name.
-    A constructor that has the name of its class is shown only if it has callers of its own.
+    A constructor that has the name of its class is shown only if it has callers of its own. `lacking` returns files
+    whose first MAX_TEXT letters do not have a name.
 
     Raises NotFound, and InvalidInput if more than a few symbols have the name.
     """
@@ -149,7 +164,7 @@ def find_callers(sql: Sql, ref: str, depth: int) -> Callers:
     symbols = [CalledSymbol(node=to_node(row), callers=_callers_of(sql, row, depth)) for row in found]
     classes = {node_id(row.path, row.qualname) for row in found}
     symbols = [each for each in symbols if each.callers or each.node.id.rpartition(".")[0] not in classes]
-    unresolved = find_unresolved(sql, found) if found[0].qualname else []
+    unresolved = find_unresolved(sql, found, lacking(found[0].name)) if found[0].qualname else []
     is_certain = any(not link.is_guess for symbol in symbols for link in symbol.callers)
     return Callers(
         certain=is_certain or not (unresolved or any(symbol.callers for symbol in symbols)),
@@ -167,24 +182,24 @@ def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
     return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
 
 
-def find_unresolved(sql: Sql, rows: Sequence[SymbolRow]) -> list[NamedCall]:
+def find_unresolved(sql: Sql, rows: Sequence[SymbolRow], lacking: Collection[str]) -> list[NamedCall]:
     """The calls that may be of one of these symbols of one name: likely ones first, the rest grouped by likely owner.
 
     Reading a property is a call. Calls with a known target and calls of names from outside the project are left out.
     """
     name, is_property = rows[0].name, any(_is_property(sql, row) for row in rows)
-    resolved = set(sql.execute(_RESOLVED, (name, json.dumps([row.id for row in rows]))))
+    resolved = set(sql.execute(_RESOLVED, (name.lower(), name, json.dumps([row.id for row in rows]))))
     families = {family(row.language) for row in rows}
     owners = _Owners(sql, name, rows)
     found: dict[tuple[str, int, str], NamedCall] = {}
-    for path, file, encoded in sql.execute(_FILES, (name.encode(),)).fetchall():
-        facts = decode_facts(encoded)
-        if family(facts.language) not in families:
+    for path, file, encoded in sql.execute(_FILES, (MAX_TEXT, json.dumps(list(lacking)), name.encode())).fetchall():
+        used = _decode_references(encoded)
+        calls = [each for each in _calls_named(used, name, is_property) if (path, each[0].line) not in resolved]
+        if not calls or family(used.language) not in families:
             continue
-        imports = _Imports(sql, file, path, facts)
-        for call, receiver in _calls_named(facts, name, is_property):
-            is_open = (path, call.line) not in resolved and any(_may_be(row, call, facts, imports) for row in rows)
-            if is_open:
+        imports = _Imports(sql, file, path, decode_facts(encoded))
+        for call, receiver in calls:
+            if any(_may_be(row, call, used.language, imports) for row in rows):
                 likely = owners.find(receiver, imports)
                 owner = node_id(likely.path, likely.qualname).removeprefix("code:") if likely else ""
                 is_likely = likely is not None and likely.id in owners.asked
@@ -291,10 +306,10 @@ def _is_abbreviation_of(word: str, part: str) -> bool:
     return all(letter in letters for letter in word)
 
 
-def _calls_named(facts: FileFacts, name: str, is_property: bool) -> Iterator[tuple[ReferenceFact, str]]:
+def _calls_named(used: _References, name: str, is_property: bool) -> Iterator[tuple[ReferenceFact, str]]:
     """The calls by a name, or the reads of a property, each with the name of its receiver."""
-    kinds = ("call", "decorate") if facts.language == "python" else ("call",)
-    for reference in facts.references:
+    kinds = ("call", "decorate") if used.language == "python" else ("call",)
+    for reference in used.references:
         if name not in reference.target:
             continue
         parts = with_dots(reference.target).split(".")
@@ -310,7 +325,7 @@ def _is_property(sql: Sql, row: SymbolRow) -> bool:
     return any(function.qualname == row.qualname and function.kind == "property" for function in functions)
 
 
-def _may_be(row: SymbolRow, call: ReferenceFact, facts: FileFacts, imports: _Imports) -> bool:
+def _may_be(row: SymbolRow, call: ReferenceFact, language: str, imports: _Imports) -> bool:
     """Whether a call can mean a symbol of this kind: a method needs a receiver, a function only modules before it.
 
     In Python, calls on the same object are known as far as its classes are in the project.
@@ -318,12 +333,12 @@ def _may_be(row: SymbolRow, call: ReferenceFact, facts: FileFacts, imports: _Imp
     target = call.target.replace("::", ".")
     first, _, rest = with_dots(target).partition(".")
     if imports.is_outside(first) or (
-        facts.language == "python" and first in _OWN and "." in call.inside and "." not in rest
+        language == "python" and first in _OWN and "." in call.inside and "." not in rest
     ):
         return False
     is_member = "." in row.qualname
     if "." not in target:
-        return not is_member or facts.language in IMPLICIT
+        return not is_member or language in IMPLICIT
     return is_member or imports.has(first) or first in _ROOTS
 
 

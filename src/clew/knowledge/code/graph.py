@@ -24,6 +24,7 @@ from clew.knowledge.code.linking.link_worker import LinkWorker
 from clew.knowledge.code.models import (
     CalledSymbol,
     Callers,
+    FileFacts,
     FileInfo,
     LeftOutFile,
     LocatedFile,
@@ -32,6 +33,7 @@ from clew.knowledge.code.models import (
     readings,
     to_node,
 )
+from clew.knowledge.code.rows import find_file_facts
 from clew.knowledge.code.search.postings import PassagePlace
 from clew.knowledge.code.search.ranking import Shares
 from clew.knowledge.code.search.search_index import PassageHit, SearchIndex
@@ -287,6 +289,15 @@ class CodeGraph:
 
         return await self._run(read)
 
+    async def facts_of(self, query: str, *, limit: int) -> list[tuple[str, FileFacts]]:
+        """The files that a query finds, best first, with their facts."""
+
+        def find(sql: Sql) -> list[tuple[str, FileFacts]]:
+            hits = self.text.search(query, limit=limit, symbols=False)
+            return [(hit.path, facts) for hit in hits if (facts := find_file_facts(sql, hit.path)) is not None]
+
+        return await self._answer(find, lambda found: (path for path, _ in found))
+
     async def suggest(self, name: str) -> str:
         """A sentence with symbols whose names are close to a name; empty without any."""
         return await self._answer(lambda sql: queries.suggest(sql, name), lambda found: ())
@@ -364,7 +375,7 @@ class CodeGraph:
             links = [link for each in found.symbols for link in each.callers]
             return *_node_paths(found.symbols), *_node_paths(links), *(call.path for call in found.places)
 
-        return await self._answer(lambda sql: callers.find_callers(sql, ref, depth), paths, ref=ref, links=True)
+        return await self._answer(lambda sql: callers.find_callers(sql, ref, depth, self.text.lacking), paths, ref=ref, links=True)
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
         """The indexed files by path, all or those that match a glob. All are the same list until a file changes."""

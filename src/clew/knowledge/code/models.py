@@ -131,7 +131,7 @@ def _is_inside(path: str) -> bool:
     return path.isprintable() and ".." not in path.split("/") and not path.startswith("/")
 
 
-class Symbol(msgspec.Struct, frozen=True, array_like=True):
+class Symbol(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A definition. `qualname` has the enclosing names before it (`Trail.close`); lines count from 1, the last one
     included. `signature` is one line, `doc` the first paragraph of the description."""
 
@@ -144,7 +144,7 @@ class Symbol(msgspec.Struct, frozen=True, array_like=True):
     doc: str = ""
 
 
-class ImportFact(msgspec.Struct, frozen=True, array_like=True):
+class ImportFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`from module import name as alias`. `name` is empty for a whole module, and `*` for all its names. `module` is as
     written, with its leading dots or slashes."""
 
@@ -154,7 +154,7 @@ class ImportFact(msgspec.Struct, frozen=True, array_like=True):
     line: int
 
 
-class ReferenceFact(msgspec.Struct, frozen=True, array_like=True):
+class ReferenceFact(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A use of a name. `target` is the dotted name as written (`self.close`); `inside` is the qualname of the innermost
     symbol around it, empty at the top of the file."""
 

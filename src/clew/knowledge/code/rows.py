@@ -84,6 +84,13 @@ def find_facts(sql: Sql, blob: str, language: str) -> bytes | None:
     return _find_column(sql, "facts", blob, language)
 
 
+def find_file_facts(sql: Sql, path: str) -> FileFacts | None:
+    """The facts of a file that is indexed."""
+    query = "SELECT facts FROM files JOIN blobs USING (blob, language) WHERE path = ? AND left_out = ''"
+    row = sql.execute(query, (path,)).fetchone()
+    return decode_facts(row[0]) if row else None
+
+
 def has_words(sql: Sql, blob: str, language: str) -> bool:
     """Whether the words of a content are known."""
     query = "SELECT 1 FROM passages WHERE blob = ? AND language = ?"

@@ -166,6 +166,17 @@ class SearchIndex:
         whole = {(place.path, place.start) for place in places}
         return [hit for hit in hits if hit.place.kind in _OUTER or (hit.place.path, hit.place.start) in whole]
 
+    def lacking(self, name: str) -> list[str]:
+        """Files whose passages do not have a name; none if the index is not in memory."""
+        terms = np.array(terms_of(name)[-1:] if name.isidentifier() else parts_of(name), np.uint32)
+        if not len(terms) or not name.isascii() or not self.is_loaded():
+            return []
+        view = self._fresh_view()
+        has = np.zeros((len(view.files), len(terms)), bool)
+        for found in view.find(terms):
+            has[view.passage_file[found.rows], found.which] = True
+        return [view.files[file].path for file in np.flatnonzero(~has.all(axis=1) & ~view.dead)]
+
     def passage_at(self, path: str, line: int) -> PassagePlace | None:
         """The last passage of a file that begins at or before a line and reaches it."""
         view = self._fresh_view()
