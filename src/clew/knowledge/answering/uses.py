@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -52,6 +52,7 @@ _EDGES: dict[RelationName, tuple[str, ...]] = {
 }
 _FACTS = {"imports": ("imports", "inherits from"), "extends": ("inherits from",)}
 """The kinds of use of a foreign name that answer a relation. Ruby imports a module by including it."""
+_VERBS = {"call": "calls", "inherit": "inherits from"}
 _PACKAGE_FILES = ("__init__", "index", "mod")
 _COMMENTS = ("//", "#", "*", "/*", "--", '"""')
 
@@ -161,30 +162,26 @@ async def _by_facts(
     return [
         CodeUse(path, line, "", path, does, relation.name, is_guess=is_guess)
         for path, facts in await code.facts_of(relation.name, limit=MAX_FILES)
-        for line, does in _used_lines(facts, relation.name).items()
-        if does in verbs
+        for line, does in dict(_used_lines(facts, relation.name, verbs)).items()
     ]
 
 
-def _used_lines(facts: FileFacts, name: str) -> dict[int, str]:
-    """The lines of a file that use a name by an import, a call or inheritance, and how."""
+def _used_lines(facts: FileFacts, name: str, verbs: Collection[str]) -> Iterator[tuple[int, str]]:
+    """The lines of a file that use a name in one of some ways, and how."""
     wanted, last = name_parts(name), _last_part(name)
-    of_kind = {"call": "calls", "inherit": "inherits from"}
-    lines = {
-        each.line: of_kind[each.kind]
-        for each in facts.references
-        if each.kind in of_kind and _last_part(each.target) == last
-    }
+    of_kind = {kind: verb for kind, verb in _VERBS.items() if verb in verbs}
+    for used in facts.references:
+        if used.kind in of_kind and last in used.target and _last_part(used.target) == last:
+            yield used.line, of_kind[used.kind]
     base = re.compile(rf"(?<!\w){re.escape(last)}(?!\w)")
-    classes = (each for each in facts.symbols if each.kind in ("class", "interface"))
-    lines |= {
-        each.line_start: "inherits from" for each in classes if base.search(each.signature.partition(each.name)[2])
-    }
-    for each in facts.imports:
-        parts = [*name_parts(each.module.strip("<>")), *name_parts(each.name)]
-        if any(parts[at : at + len(wanted)] == wanted for at in range(len(parts) if wanted else 0)):
-            lines[each.line] = "imports"
-    return lines
+    for each in facts.symbols if "inherits from" in verbs else ():
+        if each.kind in ("class", "interface") and base.search(each.signature.partition(each.name)[2]):
+            yield each.line_start, "inherits from"
+    for item in facts.imports if "imports" in verbs and wanted else ():
+        if wanted[-1] in item.module or wanted[-1] in item.name:
+            parts = [*name_parts(item.module.strip("<>")), *name_parts(item.name)]
+            if any(parts[at : at + len(wanted)] == wanted for at in range(len(parts))):
+                yield item.line, "imports"
 
 
 async def _mentions(code: CodeGraph, relation: Relation) -> list[CodeUse]:
@@ -209,7 +206,7 @@ async def _mentions(code: CodeGraph, relation: Relation) -> list[CodeUse]:
 
 async def _named_calls(code: CodeGraph, relation: Relation) -> list[CodeUse]:
     try:
-        calls = (await code.callers(relation.name)).places
+        calls = await code.unresolved_calls(relation.name)
     except ClewError:
         return []
     return [CodeUse(call.path, call.line, "", call.caller, "calls", relation.name, is_guess=True) for call in calls]

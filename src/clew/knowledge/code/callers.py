@@ -157,14 +157,11 @@ def find_callers(sql: Sql, ref: str, depth: int, lacking: Callable[[str], Collec
 
     Raises NotFound, and InvalidInput if more than a few symbols have the name.
     """
-    found = get_symbols(sql, ref)
-    found = [row for row in found if row.kind in _CALLED] or found
-    if len(found) > SHOWN:
-        raise too_many(ref, found)
+    found = _called(sql, ref)
     symbols = [CalledSymbol(node=to_node(row), callers=_callers_of(sql, row, depth)) for row in found]
     classes = {node_id(row.path, row.qualname) for row in found}
     symbols = [each for each in symbols if each.callers or each.node.id.rpartition(".")[0] not in classes]
-    unresolved = find_unresolved(sql, found, lacking(found[0].name)) if found[0].qualname else []
+    unresolved = _find_unresolved(sql, found, lacking)
     is_certain = any(not link.is_guess for symbol in symbols for link in symbol.callers)
     return Callers(
         certain=is_certain or not (unresolved or any(symbol.callers for symbol in symbols)),
@@ -175,6 +172,19 @@ def find_callers(sql: Sql, ref: str, depth: int, lacking: Callable[[str], Collec
     )
 
 
+def find_unresolved(sql: Sql, ref: str, lacking: Callable[[str], Collection[str]]) -> list[NamedCall]:
+    """The `places` of `find_callers` alone."""
+    return _find_unresolved(sql, _called(sql, ref), lacking)[:MAX_PLACES]
+
+
+def _called(sql: Sql, ref: str) -> list[SymbolRow]:
+    found = get_symbols(sql, ref)
+    found = [row for row in found if row.kind in _CALLED] or found
+    if len(found) > SHOWN:
+        raise too_many(ref, found)
+    return found
+
+
 def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
     """The callers of a symbol. If a constructor has none, those of its class."""
     found = find_links(sql, row, ("calls",), depth, backwards=True)
@@ -182,17 +192,22 @@ def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
     return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
 
 
-def find_unresolved(sql: Sql, rows: Sequence[SymbolRow], lacking: Collection[str]) -> list[NamedCall]:
+def _find_unresolved(
+    sql: Sql, rows: Sequence[SymbolRow], lacking: Callable[[str], Collection[str]]
+) -> list[NamedCall]:
     """The calls that may be of one of these symbols of one name: likely ones first, the rest grouped by likely owner.
 
     Reading a property is a call. Calls with a known target and calls of names from outside the project are left out.
     """
+    if not rows[0].qualname:
+        return []
     name, is_property = rows[0].name, any(_is_property(sql, row) for row in rows)
     resolved = set(sql.execute(_RESOLVED, (name.lower(), name, json.dumps([row.id for row in rows]))))
     families = {family(row.language) for row in rows}
     owners = _Owners(sql, name, rows)
     found: dict[tuple[str, int, str], NamedCall] = {}
-    for path, file, encoded in sql.execute(_FILES, (MAX_TEXT, json.dumps(list(lacking)), name.encode())).fetchall():
+    having = sql.execute(_FILES, (MAX_TEXT, json.dumps(list(lacking(name))), name.encode())).fetchall()
+    for path, file, encoded in having:
         used = _decode_references(encoded)
         calls = [each for each in _calls_named(used, name, is_property) if (path, each[0].line) not in resolved]
         if not calls or family(used.language) not in families:

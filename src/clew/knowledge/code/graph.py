@@ -28,6 +28,7 @@ from clew.knowledge.code.models import (
     FileInfo,
     LeftOutFile,
     LocatedFile,
+    NamedCall,
     SymbolLink,
     SymbolRow,
     readings,
@@ -376,6 +377,15 @@ class CodeGraph:
             return *_node_paths(found.symbols), *_node_paths(links), *(call.path for call in found.places)
 
         return await self._answer(lambda sql: callers.find_callers(sql, ref, depth, self.text.lacking), paths, ref=ref, links=True)
+
+    async def unresolved_calls(self, ref: str) -> list[NamedCall]:
+        """The `places` of `callers` alone."""
+        return await self._answer(
+            lambda sql: callers.find_unresolved(sql, ref, self.text.lacking),
+            lambda found: (call.path for call in found),
+            ref=ref,
+            links=True,
+        )
 
     async def files(self, pattern: str = "") -> list[FileInfo]:
         """The indexed files by path, all or those that match a glob. All are the same list until a file changes."""
