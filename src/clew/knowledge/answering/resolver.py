@@ -7,6 +7,7 @@ is late or cites nothing, the answer consists of the sources alone.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections import OrderedDict
@@ -52,6 +53,8 @@ GOOD, ENOUGH = 0.8, 2
 """The quality and number of sources that answer a question without a model."""
 KEPT = timedelta(days=90)
 """The lifetime of the breadcrumbs of answers."""
+TRACE_SECONDS = 0.5
+"""The time for which breadcrumbs of answers are collected, so that no answer waits for their transactions."""
 MAX_ENTRIES = 500
 """Answers in the cache."""
 _NODES = Selector(schema_name=NODE_SCHEMA)
@@ -100,7 +103,10 @@ class Resolver:
         self._code, self._finder = code, finder
         self._model, self._ground_of = model, ground_of
         self.cache = AnswerCache[Resolved](trail)
-        self._traces: set[asyncio.Task[None]] = set()
+        self._traces: list[tuple[Resolved, Principal, str]] = []
+        """Answers whose traces are not written yet, each with its caller and the session."""
+        self._writing: asyncio.Task[None] | None = None
+        self._hurry = asyncio.Event()
 
     async def resolve(self, text: str, *, by: Principal, session_id: str = "") -> Resolved:
         """The answer with its sources. Raises InvalidInput for an empty or too long question."""
@@ -128,15 +134,16 @@ class Resolver:
                 self.cache.put(key, answer)
         answer = msgspec.structs.replace(answer, latency_ms=round(1_000 * (time.perf_counter() - began), 2))
         if by.may("create"):
-            task = asyncio.create_task(self._write_trace(answer, by, session_id))
-            self._traces.add(task)
-            task.add_done_callback(self._traces.discard)
+            self._traces.append((answer, by, session_id))
+            self._writing = self._writing or asyncio.create_task(self._write_traces())
         return answer
 
     async def flush(self) -> None:
         """Wait until the traces of all answers are written."""
-        if self._traces:
-            await asyncio.wait(self._traces)
+        if self._writing is not None:
+            self._hurry.set()
+            await asyncio.wait((self._writing,))
+            self._hurry.clear()
 
     async def _work_out(
         self, question: ParsedQuestion, text: str, state: str, is_whole: bool, by: Principal
@@ -208,7 +215,25 @@ class Resolver:
             _log.warning("conflicts between sources were not recorded: %s", error)
         return found
 
-    async def _write_trace(self, answer: Resolved, by: Principal, session_id: str) -> None:
+    async def _write_traces(self) -> None:
+        """Write the traces of the next moment in one transaction for each caller, until there are none."""
+        while self._traces:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(TRACE_SECONDS):
+                    await self._hurry.wait()
+            traces, self._traces = self._traces, []
+            drafts: dict[Principal, list[Draft]] = {}
+            for answer, by, session_id in traces:
+                writer = msgspec.structs.replace(by, scopes=by.scopes | {SCOPE})
+                drafts.setdefault(writer, []).append(self._trace(answer, session_id))
+            for by, own in drafts.items():
+                try:
+                    await self._trail.records.create_many(own, by=by)
+                except ClewError as error:  # such as a full or read-only disk
+                    _log.warning("the traces of answers were not written: %s", error)
+        self._writing = None
+
+    def _trace(self, answer: Resolved, session_id: str) -> Draft:
         context: dict[str, Any] = {
             "question": mask_keys(answer.question[:500]),
             "kind": answer.kind.value,
@@ -223,13 +248,9 @@ class Resolver:
         tags = [f"layer:{answer.layer}", *([f"session:{session_id}"] if session_id else [])]
         title = inline(mask_keys(answer.question), 120)
         ttl = Ttl(kind="datetime", expires_at=self._clock.now() + KEPT)
-        draft = Draft(
+        return Draft(
             title=title, schema_name=SCHEMA, context=context, tags=tags, scopes=(SCOPE,), ttl=ttl, embed="never"
         )
-        try:
-            await self._trail.records.create(draft, by=msgspec.structs.replace(by, scopes=by.scopes | {SCOPE}))
-        except ClewError as error:  # such as a full or read-only disk
-            _log.warning("the trace of an answer was not written: %s", error)
 
 
 def suffices(
