@@ -3,8 +3,8 @@
 Usage: knowledge_code.py FOLDER... [--only MEASURE,...] [--serena PYTHON]
 
 Each measure takes the folder of a repository and a scratch folder, and returns rows and targets. Folders are read and
-never written. Measures: index, noticing, lookups, memory, beside (ripgrep, ctags and, with a Python that has it,
-Serena).
+never written. Measures: index, noticing, lookups, asks (warm questions in process, with the catalog), memory, beside
+(ripgrep, ctags and, with a Python that has it, Serena).
 """
 
 from __future__ import annotations
@@ -20,8 +20,13 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
+from clew.app import open_app
+from clew.catalog.operations.answers import Question
 from clew.clock import SystemClock
+from clew.config import Config, HygieneConfig
+from clew.knowledge.code.files import TEST, kind_of
 from clew.knowledge.code.graph import CodeGraph, open_code
 from clew.knowledge.code.watch import CodeWatch
 from knowledge_peers.raw_tools import measure_beside
@@ -32,6 +37,8 @@ LOOKUPS, WALKS, CHANGES, CHANGED = 500, 100, 10, 50
 LEAST_RATE, MOST_LOOKUP, MOST_DIRECT, MOST_DEEP = 200.0, 2.0, 5.0, 30.0
 MOST_NOTICING, MOST_SEARCHABLE, MOST_CHANGED, MOST_MEMORY = 300.0, 500.0, 2.0, 500.0
 MEMORY_SYMBOLS = 100_000
+ASKED, ROUNDS, MOST_WARM_ASK = 8, 5, 15.0
+"""Symbols that questions are about, the rounds in which each is asked, and the promise in milliseconds."""
 
 
 async def measure_index(root: Path, scratch: Path) -> list[Finding]:
@@ -131,6 +138,70 @@ def _some_symbols(graph: CodeGraph) -> list[str]:
     return random.Random(1).sample(found, min(len(found), LOOKUPS))
 
 
+async def measure_asks(root: Path, scratch: Path) -> list[Finding]:
+    """Questions of several kinds about symbols of the folder, in a process that has answered before and watches the
+    files. Cached answers are dropped before each question."""
+    copy = scratch / "asks"
+    shutil.copytree(root, copy, symlinks=True, ignore=shutil.ignore_patterns(".clew"))
+    config = Config(folder=copy / ".clew", hygiene=HygieneConfig(enabled=False))
+    took: dict[str, list[float]] = {}
+    used: list[float] = []
+    async with open_app(config) as app:
+        await app.bootstrap()
+        knowledge, catalog = app.knowledge(), (await app.workspace()).catalog
+        async with CodeWatch(knowledge.code):
+            await knowledge.gather()
+            asked = [each for symbol in _documented(knowledge.code) for each in _questions(symbol).items()]
+            for turn in range(ROUNDS + 1):
+                for kind, text in asked:
+                    knowledge.resolver.cache.clear()
+                    question = Question(query=f"{text} ({turn})")  # the catalog's cache does not know it yet
+                    began = time.process_time()
+                    seconds = await _seconds(catalog.ask(question, by=app.me))
+                    if turn:  # the first turn loads the index
+                        took.setdefault(kind, []).append(1000 * seconds)
+                        used.append(1000 * (time.process_time() - began))
+            files = len(await knowledge.code.files())
+    every = [each for times in took.values() for each in times]
+    p95 = percentile(every, 0.95)
+    values = {"p50 ms": percentile(every, 0.5), "p95 ms": p95, "processor p95 ms": percentile(used, 0.95)}
+    values |= {f"{kind} p95 ms": percentile(times, 0.95) for kind, times in took.items()}
+    row = Row(measure="asks", records=files, contender="clew", values=values)
+    return [row, Promise(name="ask, p95 ms", records=files, value=p95, target=MOST_WARM_ASK, at_least=False)]
+
+
+class _Documented(NamedTuple):
+    path: str
+    name: str
+    doc: str
+
+
+def _documented(graph: CodeGraph) -> list[_Documented]:
+    """Some functions and classes with descriptions, none of a test."""
+    query = (
+        "SELECT f.path, s.name, s.doc FROM symbols s JOIN files f ON f.id = s.file"
+        " WHERE s.kind IN ('function', 'method', 'class') AND s.doc != '' ORDER BY s.id"
+    )
+    with graph.store.reading() as sql:
+        found = [_Documented(*row) for row in sql.execute(query)]
+    own = [each for each in found if not kind_of(each.path, each.name) & TEST] or found
+    return random.Random(1).sample(own, min(len(own), ASKED))
+
+
+def _questions(symbol: _Documented) -> dict[str, str]:
+    """A question of each kind about a symbol."""
+    words = " ".join(symbol.doc.split()[:10])
+    return {
+        "place": f"where is the code for this: {words}",
+        "name": f"what does {symbol.name} do",
+        "uses": f"what calls {symbol.name}",
+        "tests": f"which tests cover {symbol.name}",
+        "path": f"what is {symbol.path} for",
+        "history": f"what changed recently in {symbol.path.rpartition('/')[0] or symbol.path}",
+        "unknown": f"where is the teleporter of {symbol.name}s",
+    }
+
+
 _MEASURE_MEMORY = """
 import asyncio, resource, sys
 from pathlib import Path
@@ -176,6 +247,7 @@ MEASURES: dict[str, Callable[[Path, Path], Awaitable[list[Finding]]]] = {
     "index": measure_index,
     "noticing": measure_noticing,
     "lookups": measure_lookups,
+    "asks": measure_asks,
     "memory": measure_memory,
     "beside": measure_beside,
 }
