@@ -5,13 +5,14 @@ A question asks for uses if it has a relation stem and a name that the index kno
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
 from clew.errors import ClewError, InvalidInput, NotFound
+from clew.knowledge.answering.messages import WHOLE
+from clew.knowledge.answering.passage_search import EVERYWHERE
 from clew.knowledge.answering.question import (
     STEM,
     STEMS,
@@ -31,7 +32,7 @@ from clew.knowledge.nodes.node_store import Node
 from clew.lazy_pattern import lazy_pattern
 
 MAX_DEFINITIONS = 5
-MAX_FILES = 50
+MAX_FILES, MAX_PASSAGES = 50, 200
 MAX_TEST_DEPTH = 3
 MAX_LINE = 500
 """Letters of a line that are looked at."""
@@ -189,19 +190,19 @@ async def _mentions(code: CodeGraph, relation: Relation) -> list[CodeUse]:
     own = {(node.path, line) for node in relation.definitions for line in (node.line_start, node.line_end)}
     name = _last_part(relation.name)
     named = re.compile(rf"(?<![\w$]){re.escape(name)}(?![\w$])")
-    found = await code.files_with(name, relation.name, limit=MAX_FILES)
-    files = [file for file in found if not kind_of(file.path) & TEXT]
+    hits = await code.passages([name], shares=EVERYWHERE, limit=MAX_PASSAGES, cover=WHOLE)
 
-    def find() -> list[CodeUse]:
-        return [
-            CodeUse(file.path, number, file.blob, file.path, "mentions", relation.name, is_guess=True)
-            for file in files
-            for number, line in enumerate(file.lines, 1)
-            if named.search(line[:MAX_LINE]) and not line.lstrip().startswith(_COMMENTS)
-            if (file.path, number) not in own
-        ]
+    def find(text: str) -> list[int]:
+        lines = enumerate(text.split("\n"))
+        return [at for at, line in lines if named.search(line[:MAX_LINE]) and not line.lstrip().startswith(_COMMENTS)]
 
-    return await asyncio.to_thread(find)
+    places = [hit.place for hit in hits if not kind_of(hit.place.path) & TEXT]
+    return [
+        CodeUse(place.path, place.start + at, place.blob, place.path, "mentions", relation.name, is_guess=True)
+        for place, lines in await code.find_in(places, find, limit=MAX_PASSAGES)
+        for at in lines
+        if (place.path, place.start + at) not in own
+    ]
 
 
 async def _named_calls(code: CodeGraph, relation: Relation) -> list[CodeUse]:

@@ -192,9 +192,7 @@ def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
     return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
 
 
-def _find_unresolved(
-    sql: Sql, rows: Sequence[SymbolRow], lacking: Callable[[str], Collection[str]]
-) -> list[NamedCall]:
+def _find_unresolved(sql: Sql, rows: Sequence[SymbolRow], lacking: Callable[[str], Collection[str]]) -> list[NamedCall]:
     """The calls that may be of one of these symbols of one name: likely ones first, the rest grouped by likely owner.
 
     Reading a property is a call. Calls with a known target and calls of names from outside the project are left out.
@@ -347,9 +345,7 @@ def _may_be(row: SymbolRow, call: ReferenceFact, language: str, imports: _Import
     """
     target = call.target.replace("::", ".")
     first, _, rest = with_dots(target).partition(".")
-    if imports.is_outside(first) or (
-        language == "python" and first in _OWN and "." in call.inside and "." not in rest
-    ):
+    if imports.is_outside(first) or (language == "python" and first in _OWN and "." in call.inside and "." not in rest):
         return False
     is_member = "." in row.qualname
     if "." not in target:

@@ -26,14 +26,6 @@ class Excerpt(NamedTuple):
     symbol: Node | None
 
 
-class SearchedFile(NamedTuple):
-    """A file with its lines, which may hold keys: they are searched and not shown."""
-
-    path: str
-    blob: str
-    lines: list[str]
-
-
 def read_excerpts(store: CodeStore, root: str, places: Sequence[PassagePlace]) -> list[Excerpt]:
     """The lines of passages without keys, each with the symbol that it is."""
     contents = {path: read_content(root, path) for path in {place.path for place in places}}
@@ -64,14 +56,3 @@ def find_in_texts(
 
     found = ((place, find(text_of(place))) for place in places)
     return list(islice(((place, each) for place, each in found if each is not None), limit))
-
-
-def find_files_with(root: str, text: str, paths: Iterable[str]) -> list[SearchedFile]:
-    """The files that have a text, in the order given."""
-    wanted = text.encode()
-    contents = (read_content(root, path) for path in paths)
-    return [
-        SearchedFile(each.path, each.blob, decode_text(each.body).split("\n"))
-        for each in contents
-        if each is not None and wanted in each.body
-    ]

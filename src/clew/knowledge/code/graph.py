@@ -16,7 +16,7 @@ from typing import TypeVar
 from clew.clock import Clock
 from clew.errors import Busy, Corrupted, InvalidInput, NotFound
 from clew.knowledge.code import callers, queries
-from clew.knowledge.code.excerpts import Excerpt, SearchedFile, find_files_with, find_in_texts, read_excerpts
+from clew.knowledge.code.excerpts import Excerpt, find_in_texts, read_excerpts
 from clew.knowledge.code.file_content import read_content, readable_lines
 from clew.knowledge.code.files import Tree
 from clew.knowledge.code.index import Indexer, IndexReport, Progress, Until
@@ -281,15 +281,6 @@ class CodeGraph:
         may hold keys."""
         return await asyncio.to_thread(find_in_texts, self.tree.root, places, find, limit)
 
-    async def files_with(self, text: str, query: str, *, limit: int) -> list[SearchedFile]:
-        """The files with text that a query finds, best first."""
-
-        def read() -> list[SearchedFile]:
-            hits = self.text.search(query, limit=limit, symbols=False)
-            return find_files_with(self.tree.root, text, (hit.path for hit in hits))
-
-        return await self._run(read)
-
     async def facts_of(self, query: str, *, limit: int) -> list[tuple[str, FileFacts]]:
         """The files that a query finds, best first, with their facts."""
 
@@ -376,7 +367,9 @@ class CodeGraph:
             links = [link for each in found.symbols for link in each.callers]
             return *_node_paths(found.symbols), *_node_paths(links), *(call.path for call in found.places)
 
-        return await self._answer(lambda sql: callers.find_callers(sql, ref, depth, self.text.lacking), paths, ref=ref, links=True)
+        return await self._answer(
+            lambda sql: callers.find_callers(sql, ref, depth, self.text.lacking), paths, ref=ref, links=True
+        )
 
     async def unresolved_calls(self, ref: str) -> list[NamedCall]:
         """The `places` of `callers` alone."""
