@@ -165,3 +165,27 @@ async def test_a_call_through_an_import_that_leads_nowhere_is_a_guess_by_name(tm
         [item] = (await ask(app, "what calls read_period")).known
     assert (item.path, item.start) == ("lib/question.py", 5)
     assert item.text.endswith("(by its name alone)")
+
+
+async def test_calls_on_an_unknown_receiver_are_found_next_to_certain_ones_in_every_notation(tmp_path: Path) -> None:
+    files = {
+        "till.py": "class Till:\n    def drain_all(self):\n        return 0\n\n\nTill().drain_all()\n",
+        "pond.py": "class Pond:\n    def drain_all(self):\n        return 1\n",
+        "shop.py": "def close(x):\n    x.drain_all()\n",
+        "till.js": "class Till {\n  $drain$() {}\n  drainAll() { this.drainAll(); this.$drain$() }\n}\n",
+        "pond.js": "class Pond {\n  $drain$() {}\n  drainAll() {}\n}\n",
+        "shop.js": "function close (x) {\n  x.$drain$()\n  x.drainAll()\n}\n",
+        "other.py": "def other(drain, all):\n    return drain, all\n",
+    }
+    root = make_repository(tmp_path / "repo", files)
+    async with open_app(Config(folder=root / ".clew", hygiene=HygieneConfig(enabled=False))) as app:
+        await app.bootstrap()
+        await app.knowledge().gather()
+        await ask(app, "where is the till")  # loads the index, which says what files lack a name
+        for name, places in (
+            ("drain_all", {"till.py:6", "shop.py:2"}),
+            ("drainAll", {"till.js:3", "shop.js:3"}),
+            ("$drain$", {"till.js:3", "shop.js:2"}),
+        ):
+            answer = await ask(app, f"what calls `{name}`")
+            assert {f"{item.path}:{item.start}" for item in answer.known} == places
