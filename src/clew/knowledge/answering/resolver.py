@@ -217,21 +217,26 @@ class Resolver:
 
     async def _write_traces(self) -> None:
         """Write the traces of the next moment in one transaction for each caller, until there are none."""
-        while self._traces:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(TRACE_SECONDS):
-                    await self._hurry.wait()
-            traces, self._traces = self._traces, []
-            drafts: dict[Principal, list[Draft]] = {}
-            for answer, by, session_id in traces:
-                writer = msgspec.structs.replace(by, scopes=by.scopes | {SCOPE})
-                drafts.setdefault(writer, []).append(self._trace(answer, session_id))
-            for by, own in drafts.items():
-                try:
-                    await self._trail.records.create_many(own, by=by)
-                except ClewError as error:  # such as a full or read-only disk
-                    _log.warning("the traces of answers were not written: %s", error)
-        self._writing = None
+        try:
+            while self._traces:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(TRACE_SECONDS):
+                        await self._hurry.wait()
+                traces, self._traces = self._traces, []
+                await self._write(traces)
+        finally:
+            self._writing = None
+
+    async def _write(self, traces: Sequence[tuple[Resolved, Principal, str]]) -> None:
+        drafts: dict[Principal, list[Draft]] = {}
+        for answer, by, session_id in traces:
+            writer = msgspec.structs.replace(by, scopes=by.scopes | {SCOPE})
+            drafts.setdefault(writer, []).append(self._trace(answer, session_id))
+        for by, own in drafts.items():
+            try:
+                await self._trail.records.create_many(own, by=by)
+            except ClewError as error:  # such as a full or read-only disk
+                _log.warning("the traces of answers were not written: %s", error)
 
     def _trace(self, answer: Resolved, session_id: str) -> Draft:
         context: dict[str, Any] = {
