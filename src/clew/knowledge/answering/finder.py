@@ -35,7 +35,6 @@ from clew.knowledge.git.log import COMMIT_PREFIX
 from clew.knowledge.nodes.kinds import NodeType
 from clew.knowledge.nodes.node_store import Node, ScoredNode
 from clew.knowledge.project.facts import ProjectFacts
-from clew.lazy_pattern import lazy_pattern
 from clew.secrecy import mask_keys
 
 SHOWN_USES = 10
@@ -43,11 +42,10 @@ MAX_DEFINITIONS, MAX_NAME = 3, 120
 FEW_WORDS = 2
 """With at most this many words besides its names, a question asks for the definitions of the names."""
 PREFERRED = 0.2
-"""The bonus of a source of the kind that a question asks for."""
+"""The bonus of a changelog's note for a question about a version."""
 COMMIT_COVER = 0.6
 """Commits that cover this share of a question answer it, even if it is of another kind."""
 NOTHING = "Nothing in this folder answers that."
-_WHO = lazy_pattern(r"\b(?:who|whom|whose|author|when)\b", re.IGNORECASE)
 
 
 class FoundSources(NamedTuple):
@@ -257,15 +255,11 @@ def _listing(past: HistoryAnswer) -> FoundSources:
 def _merged(
     question: ParsedQuestion, passages: Sequence[ScoredNode], hits: Sequence[PassageHit], past: Sequence[ScoredNode]
 ) -> list[ScoredNode]:
-    """Passages, notes of changelogs and commits by the share of the question's words that they have. A question with
-    who or when prefers commits, and one about a version prefers notes."""
-    wants_person, wants_version = _WHO.search(question.text), WHICH_VERSION.search(question.text)
-    scored = [
-        (hit.cover - (PREFERRED if wants_person else 0.0), each) for hit, each in zip(hits, passages, strict=True)
-    ]
-    for each in past:
-        is_preferred = wants_person if each.node.id.startswith(COMMIT_PREFIX) else wants_version
-        scored.append((each.similarity + (PREFERRED if is_preferred else 0.0), each))
+    """Passages, notes of changelogs and commits by the share of the question's words that they have. A question about a
+    version prefers notes."""
+    bonus = PREFERRED if WHICH_VERSION.search(question.text) else 0.0
+    scored = [(hit.cover, each) for hit, each in zip(hits, passages, strict=True)]
+    scored += [(each.similarity + (0.0 if each.node.id.startswith(COMMIT_PREFIX) else bonus), each) for each in past]
     return [each for _, each in sorted(scored, key=lambda one: -round(one[0], 1))]
 
 
