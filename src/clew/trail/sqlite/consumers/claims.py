@@ -75,11 +75,14 @@ class Claiming:
     ) -> list[Claim]:
         """Enqueue the new events with their turns, and then claim due events in order of turn, as far as the limits
         allow."""
+        new: dict[int, Event] = {}
         for event in self._scan(writing, stored, news):
+            new[event.seq] = event
             _enqueue(writing, stored, event)
             shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, order.by.agent_id))
         due = shares.find_claimable(writing.connection, stored.cid, limits, writing.now, order.limit)
-        claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
+        taken = (self._take(writing, stored, order, row, new.get(row.seq)) for row in due)
+        claims = [claim for claim in taken if claim is not None]
         order.stored = find_consumer(writing, order.consumer, order.by)
         return claims
 
@@ -128,10 +131,12 @@ class Claiming:
         )
         return make_claim(stored.consumer, event, attempt=1, until=until, token=token) if is_claimed else None
 
-    def _take(self, writing: Writing, stored: StoredConsumer, order: Order, row: Due) -> Claim | None:
-        """Claim one row. If too many workers died with it or its deadline has passed, make it a dead letter and return
-        None, unless the order is also for refused events."""
-        event = self._load(writing, stored, row.seq)
+    def _take(
+        self, writing: Writing, stored: StoredConsumer, order: Order, row: Due, event: Event | None = None
+    ) -> Claim | None:
+        """Claim one row, whose event is read unless it is given. If too many workers died with it or its deadline has
+        passed, make it a dead letter and return None, unless the order is also for refused events."""
+        event = event or self._load(writing, stored, row.seq)
         if event is None:
             lanes.leave(writing, stored.cid, row.seq, row.lane)
             return None
@@ -155,9 +160,9 @@ class Claiming:
     def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
         """Whether a consumer may want an event of the news, as far as that shows without reading its content. The
         content of a record that was written in this transaction need not be read."""
-        selector = stored.consumer.selector
-        if (schemas := selector.schemas) and news.schemas.isdisjoint(schemas):
+        if stored.schemas and news.schemas.isdisjoint(stored.schemas):
             return False
+        selector = stored.consumer.selector
         fresh = writing.memo.get(FRESH, NOTHING) if needs_record(selector) else NOTHING
         for row, tags in zip(news.rows, news.tags, strict=True):
             if not matches_envelope(selector, row[6], tags) or not self.sees(writing, stored, row):

@@ -100,7 +100,7 @@ class SqliteDeliveries:
         def work(writing: Writing) -> None:
             stored = find_consumer(writing, name, by)
             writing.execute("DELETE FROM consumers WHERE cid = ?", (stored.cid,))
-            writing.memo.pop(("consumer", by.owner_id, name), None)
+            writing.known.pop((StoredConsumer, by.owner_id, name), None)
             writing.changed.append(0)
 
         await self._engine.write(work)
