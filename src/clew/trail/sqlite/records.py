@@ -310,10 +310,8 @@ class SqliteRecords:
         after: int | None,
         oldest_first: bool,
     ) -> Page:
-        where, values = build_where(selector, self._visible(connection, by), self._engine.wall())
-        if after is not None:
-            where += " AND b.rid > :after" if oldest_first else " AND b.rid < :after"
-            values["after"] = after
+        visible, now = self._visible(connection, by), self._engine.wall()
+        where, values = build_where(selector, visible, now, after=after, oldest_first=oldest_first)
         order = "ASC" if oldest_first else "DESC"
         items: list[Breadcrumb] = []
         room, last = MAX_BYTES, after or 0

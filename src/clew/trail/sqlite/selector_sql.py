@@ -22,10 +22,18 @@ INDEXED = frozenset(('$."request_id"', '$."requestId"', '$."pattern"'))
 """Paths with an index. It serves only queries that name the path literally, not as a parameter."""
 
 
-def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where:
-    """The condition on `breadcrumbs b` for live records of these audiences that the selector matches."""
+def build_where(
+    selector: Selector, audiences: Sequence[int], now: int, *, after: int | None = None, oldest_first: bool = False
+) -> Where:
+    """The condition on `breadcrumbs b` for live records of these audiences that the selector matches. With `after`,
+    only records that come after this row id in the order of the list."""
     allowed = in_list(audiences)
     parts, values = [f"b.audience IN {allowed}", ALIVE], {"now": now}
+    further = ""
+    if after is not None:
+        values["after"] = after
+        further = " AND rid > :after" if oldest_first else " AND rid < :after"
+        parts.append(f"b.{further.removeprefix(' AND ')}")
 
     def bind(value: Any) -> str:
         name = f"p{len(values)}"
@@ -38,7 +46,8 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
         others = ",".join(bind(name) for name in selector.except_schemas)
         parts.append(f"(b.schema_name IS NULL OR b.schema_name NOT IN ({others}))")
     wanted = [*selector.all_tags, *([f"session:{selector.session}"] if selector.session is not None else [])]
-    tagged = f"b.rid IN (SELECT rid FROM tags WHERE audience IN {allowed} AND "
+    # the tags are bounded as well: SQLite reads all that a subquery finds
+    tagged = f"b.rid IN (SELECT rid FROM tags WHERE audience IN {allowed}{further} AND "
     parts += [f"{tagged}tag = {bind(tag)})" for tag in wanted]
     if selector.any_tags:
         parts.append(f"{tagged}tag IN ({','.join(bind(tag) for tag in selector.any_tags)}))")
