@@ -48,7 +48,6 @@ MAX_REMEMBERED = 1_000
 SETTLE = 1_000_000
 """If a consumer has seen more than its stored cursor says, the cursor is written after this many microseconds without
 new events."""
-SHORTEST_WAIT = 0.02
 FREED = -1
 """Marks released claims in the list of changes of a transaction. 0 marks any other change that is not a record."""
 NEWS = 50
@@ -170,14 +169,16 @@ class SqliteDeliveries:
         end, before = partial(self._orders.end, order), self._find_before(order)
         self._orders.place(order)
         try:
-            with self._log.watching(end) as watch:
+            with self._log.watching(end, until=lambda: order.until) as watch:
                 order.look = watch.looks
                 if before is None or before.turn != self._turn or before.look != watch.looks:
                     self._engine.read(lambda connection: self._look(connection, order))
                 pause = self._pause(order)
                 if pause <= 0.0 or longest <= 0.0:
                     end()
-                await _until(order.done, end, min(max(pause, SHORTEST_WAIT), longest))
+                else:
+                    order.wait_for(min(pause, longest))
+                await order.done
         except BaseException:
             if not self._orders.take(order):
                 await self._run_to_completion(self._give_back(order, order.outcome()))
@@ -402,12 +403,3 @@ class SqliteDeliveries:
         again."""
         self._freed.add(stored.cid)
         writing.changed.append(FREED)
-
-
-async def _until(done: asyncio.Future[None], end: Callable[[], None], seconds: float) -> None:
-    """Wait for `done`, and call `end` if that takes longer than `seconds`."""
-    timer = done.get_loop().call_later(max(seconds, 0.0), end)
-    try:
-        await done
-    finally:
-        timer.cancel()
