@@ -30,6 +30,9 @@ SCAN = 500
 FAR = 250
 """The stored cursor may lag this many events behind the consumer: after a crash they are checked again."""
 
+SEEN = 1_000_000
+"""Claims note the time of their agent at most once in so many microseconds."""
+
 
 class News(NamedTuple):
     """All events after a place in the log up to `head`, and their schemas."""
@@ -55,7 +58,7 @@ class Claiming:
         """Claim due events, or with `news` only new ones. It reads at most SCAN events of the log, so that other
         writers get their turn."""
         stored = find_consumer(writing, order.consumer, order.by)
-        note_agent(writing, stored.owner_id, stored.consumer)
+        note_agent(writing, stored.owner_id, stored.consumer, every=SEEN)
         if stored.consumer.limits is not None:
             return self._claim_shares(writing, stored, stored.consumer.limits, order, news)
         due = lanes.find_due(writing, stored.cid, order.limit) if news is None else []

@@ -61,14 +61,19 @@ def _first_cursor(writing: Writing, consumer: Consumer) -> int:
     return min(max(consumer.after, int(floor or 0)), head)
 
 
-def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:
-    """Remember that the agent of a consumer was seen."""
-    if consumer.agent_id:
-        writing.execute(
-            "INSERT INTO agents VALUES (?, ?, ?)"
-            " ON CONFLICT (owner_id, agent_id) DO UPDATE SET seen_at = excluded.seen_at",
-            (owner_id, consumer.agent_id, writing.now),
-        )
+def note_agent(writing: Writing, owner_id: str, consumer: Consumer, *, every: int = 0) -> None:
+    """Remember that the agent of a consumer was seen, unless that was noted less than `every` microseconds ago."""
+    if not consumer.agent_id:
+        return
+    key = ("seen", owner_id, consumer.agent_id)
+    noted: int | None = writing.known.get(key)
+    if noted is not None and writing.now - noted < every:
+        return
+    writing.known[key] = writing.now
+    writing.execute(
+        "INSERT INTO agents VALUES (?, ?, ?) ON CONFLICT (owner_id, agent_id) DO UPDATE SET seen_at = excluded.seen_at",
+        (owner_id, consumer.agent_id, writing.now),
+    )
 
 
 def find_consumer(writing: Writing, name: str, by: Principal) -> StoredConsumer:
