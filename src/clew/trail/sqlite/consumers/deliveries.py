@@ -273,6 +273,8 @@ class SqliteDeliveries:
             is_freed = stored.cid in freed
             if stored.cid in dry:
                 order.turn = dry[stored.cid]
+            elif not is_freed and self._claiming.skip(stored, news):
+                order.turn = self._turn
             elif not is_freed and not self._claiming.is_meant(writing, stored, news):
                 order.turn = self._turn if self._claiming.pass_by(writing, order, stored, news) else 0
             elif room and self._orders.take_to_fill(order):
@@ -306,8 +308,9 @@ class SqliteDeliveries:
         their workers look for themselves. If more than events has changed, all orders end. Orders that had no event in
         the transaction end soon, so that the cursors of their consumers are written."""
         self._claiming.committed()
+        is_other = 0 in changed
         for order in self._orders.standing():
-            if order.turn != self._turn or 0 in changed:
+            if is_other or order.turn != self._turn:
                 self._orders.take_to_fill(order)
             elif not order.is_hastened and self._is_behind(order):
                 self._orders.hasten(order, SETTLE / 1_000_000)
