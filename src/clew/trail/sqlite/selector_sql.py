@@ -69,8 +69,8 @@ def build_where(
     if selector.any_tags:
         parts.append(f"{tagged}tag IN ({','.join(bind(tag) for tag in selector.any_tags)}))")
     if selector.tag_prefix is not None:
-        after = first_after(selector.tag_prefix)
-        below = f" AND tag < {bind(after)}" if after is not None else ""
+        end = first_after(selector.tag_prefix)
+        below = f" AND tag < {bind(end)}" if end is not None else ""
         parts.append(f"{tagged}tag >= {bind(selector.tag_prefix)}{below})")
     if selector.created_after is not None:
         parts.append(f"b.created_at > {bind(to_micros(selector.created_after))}")

@@ -184,8 +184,8 @@ class Claiming:
         return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
 
     def skip(self, stored: StoredConsumer, news: News) -> bool:
-        """As `pass_by`, but quick, and only for a consumer that wants other schemas and has passed the events before with
-        the same terms. Returns False for any other."""
+        """As `pass_by`, but quick, and only for a consumer that wants other schemas and has passed the events before
+        with the same terms. Returns False for any other."""
         passed = self._passed.get(stored.cid)
         if passed is None or passed[0] is not stored or not news.after <= passed[1] or not stored.schemas:
             return False
