@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from clew.clock import Clock
 from clew.errors import Corrupted, NotFound
+from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim, ClaimLimits, Event
 from clew.trail.model.rows import to_event
@@ -35,13 +36,15 @@ SEEN = 1_000_000
 
 
 class News(NamedTuple):
-    """All events after a place in the log up to `head`, and their schemas."""
+    """All events after a place in the log up to `head`, and their schemas. `records` are copies of new records, by row
+    id, that are only compared with selectors."""
 
     after: int
     head: int
     rows: list[Any]
     tags: list[tuple[str, ...]]
     schemas: frozenset[str | None]
+    records: dict[int, Breadcrumb]
 
 
 class Claiming:
@@ -171,7 +174,10 @@ class Claiming:
             if not matches_envelope(selector, row[6], tags) or not self.sees(writing, stored, row):
                 continue
             remake = fresh.get(row[2]) if row[4] == 1 else None
-            if remake is None or matches_content(selector, remake()):
+            if remake is None:
+                return True
+            record = news.records.get(row[2]) or news.records.setdefault(row[2], remake())
+            if matches_content(selector, record):
                 return True
         return False
 

@@ -301,6 +301,7 @@ class SqliteDeliveries:
             rows=rows,
             tags=[_decode_texts(row[7]) for row in rows],
             schemas=frozenset(row[6] for row in rows),
+            records={},
         )
 
     def committed(self, changed: Sequence[int]) -> None:
