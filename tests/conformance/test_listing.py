@@ -45,6 +45,22 @@ async def test_pages_run_from_newest_to_oldest_or_the_other_way(trail: Trail, me
     assert await pages(trail, me, 1_000) == [["e", "d", "c", "b", "a"]]
 
 
+@pytest.mark.parametrize("scopes", [[], ["hr"]])
+async def test_pages_of_a_tag_have_the_same_order_for_any_number_of_scopes(trail: Trail, scopes: list[str]) -> None:
+    by = Principal(owner_id="acme", scopes=frozenset(scopes))
+    for title in "abcdefgh":
+        kept = scopes if title in "bdf" else []
+        tags = ["all", *(["some"] if title in "adefh" else []), *(["session:s"] if title != "a" else [])]
+        await make(trail, by, title, tags=tags, schema_name="note.v1" if title in "de" else None, scopes=kept)
+    some = Selector(all_tags=("some", "all"), session="s")
+    assert await pages(trail, by, 2, selector=some) == [["h", "f"], ["e", "d"]]
+    assert await pages(trail, by, 3, selector=some, oldest_first=True) == [["d", "e", "f"], ["h"]]
+    others = Selector(session="s", except_schemas=("note.v1",))
+    assert await pages(trail, by, 2, selector=others) == [["h", "g"], ["f", "c"], ["b"]]
+    notes = Selector(session="s", schema_name="note.v1")
+    assert await pages(trail, by, 1, selector=notes, oldest_first=True) == [["d"], ["e"]]
+
+
 async def test_the_order_is_that_of_creation_with_any_clock_and_updates(
     trail: Trail, me: Principal, clock: ManualClock
 ) -> None:

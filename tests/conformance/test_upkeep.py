@@ -91,6 +91,21 @@ async def test_an_agent_that_claims_its_events_is_not_idle(trail: Trail, me: Pri
     assert await trail.upkeep.purge() == Purged(breadcrumbs=0, agents=0, subscriptions=0)
 
 
+@pytest.mark.req("RCR-12")
+async def test_a_consumer_that_went_with_its_idle_agent_is_gone_for_its_workers(
+    trail: Trail, me: Principal, clock: ManualClock
+) -> None:
+    await trail.deliveries.register(Consumer(name="c", agent_id="idle"), by=me)
+    await make(trail, me, "a")
+    (held,) = await trail.deliveries.claim("c", by=me, worker="w")
+    clock.advance(days=8)
+    assert (await trail.upkeep.purge()).subscriptions == 1
+    with pytest.raises(NotFound):
+        await trail.deliveries.finish(held, [], by=me)
+    with pytest.raises(NotFound):
+        await trail.deliveries.claim("c", by=me, worker="w")
+
+
 # -- counts -----------------------------------------------------------------------------------------------
 
 

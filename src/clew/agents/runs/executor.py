@@ -41,7 +41,7 @@ class UniversalExecutor:
         gather: Gather | None = None,
         on_gone: OnGone | None = None,
     ) -> None:
-        self._subscriptions = tuple(subscriptions)
+        self._subscriptions = tuple(sorted(subscriptions, key=lambda each: each.role != "trigger"))
         self._execute = execute
         self._gather = gather
         self._on_gone = on_gone
@@ -59,8 +59,7 @@ class UniversalExecutor:
 
     def find_subscription(self, event: Event) -> Subscription | None:
         """The first subscription that matches an event; triggers come first."""
-        ordered = sorted(self._subscriptions, key=lambda each: each.role != "trigger")
-        return next((each for each in ordered if is_meant(each.selector, event)), None)
+        return next((each for each in self._subscriptions if is_meant(each.selector, event)), None)
 
     async def _context(self, trigger: Breadcrumb) -> Gathered:
         wanted = [each for each in self._subscriptions if each.role == "context"]

@@ -33,6 +33,7 @@ _ID = lazy_pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _canonical = msgspec.json.Encoder(order="deterministic")
 _measure = Struct("<Q").pack
 _decode = msgspec.json.Decoder().decode
+_PLAIN_TYPES = frozenset((str, int, bool, type(None)))
 
 TtlKind = Literal["never", "datetime", "usage", "hybrid"]
 
@@ -307,8 +308,10 @@ def _check_json(value: Any, field: str) -> None:
     stack = [value]
     while stack:
         item = stack.pop()
+        if type(item) in _PLAIN_TYPES:
+            continue
         if isinstance(item, dict):
-            if not all(isinstance(key, str) for key in item):
+            if not all(type(key) is str or isinstance(key, str) for key in item):
                 raise InvalidInput(field, "has a key that is not text")
             stack.extend(item.values())
         elif isinstance(item, list | tuple):

@@ -21,13 +21,14 @@ MIN_WEBHOOK_BACKOFF = 1.0
 
 class StoredConsumer(msgspec.Struct, frozen=True):
     """A consumer's row. It sees the records that its owner may read with the consumer's scopes, regardless of the
-    worker."""
+    worker. `schemas` are those of its selector."""
 
     cid: int
     consumer: Consumer
     owner_id: str
     scopes: frozenset[str]
     cursor: int
+    schemas: frozenset[str]
 
     def due_at(self, now: int) -> int:
         """The time in microseconds from which an event that is new at `now` can be claimed."""
@@ -35,7 +36,7 @@ class StoredConsumer(msgspec.Struct, frozen=True):
 
     def has_terms_of(self, other: StoredConsumer) -> bool:
         """Whether definition and scopes of both are equal."""
-        return self.consumer == other.consumer and self.scopes == other.scopes
+        return self is other or (self.consumer == other.consumer and self.scopes == other.scopes)
 
 
 def to_stored(
@@ -46,7 +47,8 @@ def to_stored(
     held = frozenset(scopes)
     if not by.scopes.issuperset(held):
         raise NotFound("consumer", name)
-    return StoredConsumer(cid, decode_consumer(definition), by.owner_id, held, cursor)
+    consumer = decode_consumer(definition)
+    return StoredConsumer(cid, consumer, by.owner_id, held, cursor, frozenset(consumer.selector.schemas))
 
 
 def with_real_start(consumer: Consumer, present: Consumer | None, cursor: int) -> Consumer:

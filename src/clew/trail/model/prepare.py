@@ -147,7 +147,7 @@ def _prepare(
     if draft.llm_hints is not None:
         check_hints(draft.llm_hints)
     if rules.check is not None and schema_name is not None:
-        rules.check.check(draft.context, schema_name)
+        rules.check.check(draft.context, schema_name, len(context))
     if rules.order is not None:
         rules.order.check(draft.context)
     hints = encode_canonical(draft.llm_hints, "llm_hints") if draft.llm_hints is not None else None

@@ -37,10 +37,12 @@ class SchemaCheck:
         self._validator = validator
         self._graph = graph
 
-    def check(self, context: dict[str, Any], schema_name: str) -> None:
+    def check(self, context: dict[str, Any], schema_name: str, size: int | None = None) -> None:
         """Raises SchemaViolation with the place and the reason when the context does not fit, InvalidInput
-        when it would take more than MAX_CHECKS steps to find out. Neither shows a value of the context."""
-        size = len(encode_canonical(context, "context"))
+        when it would take more than MAX_CHECKS steps to find out. Neither shows a value of the context. `size` is the
+        length of the context's canonical JSON, if the caller knows it."""
+        if size is None:
+            size = len(encode_canonical(context, "context"))
         # A value takes at least two bytes of JSON, and may meet each part of the schema.
         is_small = self._graph.total * (size // 2 + 1) <= MAX_CHECKS
         if not is_small and not SchemaWalk(MAX_CHECKS, remembers=True).ends(self._graph.root, context):

@@ -27,7 +27,7 @@ from clew.trail.work.loop_calls import LoopCalls
 T = TypeVar("T")
 AudienceIds = dict[tuple[str, tuple[str, ...]], tuple[int, int]]
 GROUP = 256
-MAX_AUDIENCES = 10_000
+MAX_KEPT = 10_000
 CHECKPOINT_IDLE, CHECKPOINT_BUSY = 1_000, 4_000
 """Pages in the log that start a checkpoint: when no write is pending, and in any case."""
 IDLE_SECONDS = 0.05
@@ -40,18 +40,21 @@ FIRST_LAYOUT, LONGEST_LAYOUT = 64, 5_000
 class Writing:
     """The view of a unit of work inside its transaction."""
 
-    __slots__ = ("audiences", "changed", "connection", "execute", "executemany", "memo", "now", "wall")
+    __slots__ = ("audiences", "changed", "connection", "execute", "executemany", "known", "memo", "now", "wall")
 
-    def __init__(self, connection: Sql, now: int, wall: int, memo: dict[Any, Any], audiences: AudienceIds) -> None:
+    def __init__(self, engine: Engine, connection: Sql) -> None:
         self.connection = connection
         self.execute = connection.execute
         self.executemany = connection.executemany
-        self.now = now
-        self.wall = wall
+        self.now = engine.now()
+        self.wall = engine.wall()
         self.changed: list[int] = []
-        self.memo = memo
+        self.memo = engine.memo
         """Lookups that cannot change before the end of this transaction."""
-        self.audiences = audiences
+        self.known = engine.known
+        """Rows that this process has read or written. They stay valid until another process writes to the file, or a
+        unit of work is undone; who changes such a row otherwise must change it here too."""
+        self.audiences = engine.audiences
         """The ids of owner-and-scopes pairs. They never change, unless the transaction that created them is undone."""
 
 
@@ -98,7 +101,8 @@ class Engine:
         """The number of transactions that found that another process had written to the file since the previous
         transaction."""
         self.memo: dict[Any, Any] = {}
-        self._audiences: AudienceIds = {}
+        self.known: dict[Any, Any] = {}
+        self.audiences: AudienceIds = {}
         self._local = threading.local()
         self._readers: list[apsw.Connection] = []
         self._generation = 0
@@ -298,6 +302,7 @@ class Engine:
         if version != self._version:
             self._version = version
             self.foreign_commits += 1
+            self.known.clear()
         if full and self._laid_out < LONGEST_LAYOUT and self._laid_out < self._log_pages():
             self._laid_out = min(4 * self._log_pages(), LONGEST_LAYOUT)
             lay_out_log(self.path, self._laid_out)
@@ -320,9 +325,10 @@ class Engine:
         return answer
 
     def _work(self, job: WriteJob, changed: list[int]) -> tuple[Any, BaseException | None]:
-        if len(self._audiences) > MAX_AUDIENCES:
-            self._audiences.clear()
-        writing = Writing(self._writer, self.now(), self.wall(), self.memo, self._audiences)
+        for kept in (self.audiences, self.known):
+            if len(kept) > MAX_KEPT:
+                kept.clear()
+        writing = Writing(self, self._writer)
         try:
             value = job.work(writing)
         except apsw.Error as error:
@@ -336,7 +342,8 @@ class Engine:
 
     def _forget(self) -> None:
         self.memo.clear()
-        self._audiences.clear()
+        self.known.clear()
+        self.audiences.clear()
         self.on_rollback()
 
     def _abandon(self, error: BaseException) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -38,6 +39,10 @@ OTHER_PROCESSES = 0.02
 IDLE_LOOKS = 5
 """The number of polls without a commit of this process after which it checks whether another process wrote right after
 its last commit. New events are seen at once; the check finds claims that were released."""
+
+
+def _never() -> float:
+    return math.inf
 
 
 class SqliteLog:
@@ -131,12 +136,14 @@ class SqliteLog:
             timer.cancel()
 
     @contextlib.contextmanager
-    def watching(self, wake: Callable[[], object], selector: Selector | None = None) -> Iterator[LogWatch]:
+    def watching(
+        self, wake: Callable[[], object], selector: Selector | None = None, *, until: Callable[[], float] = _never
+    ) -> Iterator[LogWatch]:
         """Have `wake` called on this event loop whenever matching events may have been committed. Without a selector,
         it is called soon after another process has committed anything, for callers that learn of this process's commits
-        in another way."""
+        in another way; and soon after the time `until` of the loop."""
         watch = self._watch(asyncio.get_running_loop())
-        watch.add(wake, selector)
+        watch.add(wake, selector, until)
         try:
             yield watch
         finally:
@@ -185,16 +192,16 @@ class LogWatch:
         self._unsure = 0
         self.looks = 0
         self._waiting: dict[Callable[[], object], Selector] = {}
-        self._for_others: dict[Callable[[], object], None] = {}
+        self._for_others: dict[Callable[[], object], Callable[[], float]] = {}
 
     @property
     def is_awaited(self) -> bool:
         """Whether a caller waits for commits of this process."""
         return bool(self._waiting)
 
-    def add(self, wake: Callable[[], object], selector: Selector | None) -> None:
+    def add(self, wake: Callable[[], object], selector: Selector | None, until: Callable[[], float]) -> None:
         if selector is None:
-            self._for_others[wake] = None
+            self._for_others[wake] = until
         else:
             self._waiting[wake] = selector
         if self._timer is None:
@@ -213,6 +220,9 @@ class LogWatch:
     def _look(self) -> None:
         is_wanted = self._waiting or self._for_others
         self._timer = self._loop.call_later(OTHER_PROCESSES, self._look) if is_wanted else None
+        now = self._loop.time()
+        for wake in [wake for wake, until in self._for_others.items() if until() <= now]:
+            wake()
         with contextlib.suppress(ClewError):  # those who wait will meet it themselves
             if not self._have_others_written():
                 return

@@ -66,6 +66,7 @@ class SqliteUpkeep:
             " (SELECT 1 FROM agents a WHERE a.owner_id = consumers.owner_id AND a.agent_id = consumers.agent_id)"
         )
         subscriptions = writing.connection.changes()
+        writing.known.clear()
         forgotten = writing.now - timedelta(days=KEY_DAYS) // timedelta(microseconds=1)
         writing.execute("DELETE FROM idempotency WHERE created_at < ?", (forgotten,))
         return agents, subscriptions
@@ -152,6 +153,7 @@ def _begin_anew(writing: Writing) -> None:
     writing.execute("DELETE FROM deliveries WHERE state != 2")
     writing.execute("UPDATE consumers SET cursor = ?", (head,))
     writing.memo.clear()
+    writing.known.clear()
     writing.changed.append(0)
 
 

@@ -39,8 +39,8 @@ from clew.trail.sqlite import version_writes as write
 from clew.trail.sqlite.definitions import NEWEST, SqliteDefinitions
 from clew.trail.sqlite.engine import Engine, Writing
 from clew.trail.sqlite.log import MAX_BYTES, read_head
-from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, VIEWED, Audiences
-from clew.trail.sqlite.selector_sql import build_where
+from clew.trail.sqlite.rows import ALIVE, CURRENT, OLDER, TAGGED, VIEWED, Audiences
+from clew.trail.sqlite.selector_sql import build_where, leading_tag
 from clew.trail.store import Embedder, VersionInfo
 from clew.trail.templates.hints import apply_plan, plan_hints
 from clew.trail.work.recent_events import EmptyLists
@@ -310,14 +310,14 @@ class SqliteRecords:
         after: int | None,
         oldest_first: bool,
     ) -> Page:
-        where, values = build_where(selector, self._visible(connection, by), self._engine.wall())
-        if after is not None:
-            where += " AND b.rid > :after" if oldest_first else " AND b.rid < :after"
-            values["after"] = after
-        order = "ASC" if oldest_first else "DESC"
+        visible, now = self._visible(connection, by), self._engine.wall()
+        lead = leading_tag(selector, visible)
+        where, values = build_where(selector, visible, now, after=after, oldest_first=oldest_first, lead=lead)
+        source, rid = (CURRENT, "b.rid") if lead is None else (TAGGED, "t.rid")
+        order = f"{rid} {'ASC' if oldest_first else 'DESC'}"
         items: list[Breadcrumb] = []
         room, last = MAX_BYTES, after or 0
-        for row in connection.execute(f"{CURRENT} WHERE {where} ORDER BY b.rid {order} LIMIT {limit + 1}", values):
+        for row in connection.execute(f"{source} WHERE {where} ORDER BY {order} LIMIT {limit + 1}", values):
             if len(items) == limit or room <= 0:
                 return Page(items=tuple(items), cursor=pack_cursor(last), end=pack_cursor(last))
             items.append(to_breadcrumb(row, self._audiences.of(connection, row[2])))

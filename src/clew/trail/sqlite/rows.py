@@ -19,6 +19,8 @@ CURRENT = (
     " b.entity_keywords, b.ttl_kind, b.expires_at, b.max_reads, b.read_count, b.checksum, b.created_at,"
     " b.updated_at, b.created_by, b.updated_by FROM breadcrumbs b"
 )
+TAGGED = CURRENT.replace(" FROM breadcrumbs b", " FROM tags t CROSS JOIN breadcrumbs b ON b.rid = t.rid")
+"""As CURRENT, in the order of the tags. CROSS JOIN fixes the join order."""
 VIEWED = (
     "SELECT b.audience, b.version, b.schema_name, b.title, b.context, b.tags, b.llm_hints, b.entities, b.max_reads,"
     " b.checksum, b.updated_at"

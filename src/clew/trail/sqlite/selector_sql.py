@@ -22,10 +22,32 @@ INDEXED = frozenset(('$."request_id"', '$."requestId"', '$."pattern"'))
 """Paths with an index. It serves only queries that name the path literally, not as a parameter."""
 
 
-def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where:
-    """The condition on `breadcrumbs b` for live records of these audiences that the selector matches."""
+def leading_tag(selector: Selector, audiences: Sequence[int]) -> str | None:
+    """The tag whose rows `t` lead through a list, so that SQLite reads no more of them than the list needs. None if
+    another index does better: that of the schemas, or of several audiences."""
+    tags = _tags_of(selector)
+    return tags[0] if tags and not selector.schemas and len(audiences) == 1 else None
+
+
+def build_where(
+    selector: Selector,
+    audiences: Sequence[int],
+    now: int,
+    *,
+    after: int | None = None,
+    oldest_first: bool = False,
+    lead: str | None = None,
+) -> Where:
+    """The condition on `breadcrumbs b` for live records of these audiences that the selector matches. With `after`,
+    only records that come after this row id in the order of the list. `lead` is the leading tag, if `tags t` is joined
+    for it."""
     allowed = in_list(audiences)
     parts, values = [f"b.audience IN {allowed}", ALIVE], {"now": now}
+    further = ""
+    if after is not None:
+        values["after"] = after
+        further = " AND rid > :after" if oldest_first else " AND rid < :after"
+        parts.append(f"{'b' if lead is None else 't'}.{further.removeprefix(' AND ')}")
 
     def bind(value: Any) -> str:
         name = f"p{len(values)}"
@@ -37,14 +59,18 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
     if selector.except_schemas:
         others = ",".join(bind(name) for name in selector.except_schemas)
         parts.append(f"(b.schema_name IS NULL OR b.schema_name NOT IN ({others}))")
-    wanted = [*selector.all_tags, *([f"session:{selector.session}"] if selector.session is not None else [])]
-    tagged = f"b.rid IN (SELECT rid FROM tags WHERE audience IN {allowed} AND "
+    wanted = _tags_of(selector)
+    if lead is not None:
+        parts.append(f"t.audience IN {allowed} AND t.tag = {bind(lead)}")
+        wanted.remove(lead)
+    # the tags are bounded as well: SQLite reads all that a subquery finds
+    tagged = f"b.rid IN (SELECT rid FROM tags WHERE audience IN {allowed}{further} AND "
     parts += [f"{tagged}tag = {bind(tag)})" for tag in wanted]
     if selector.any_tags:
         parts.append(f"{tagged}tag IN ({','.join(bind(tag) for tag in selector.any_tags)}))")
     if selector.tag_prefix is not None:
-        after = first_after(selector.tag_prefix)
-        below = f" AND tag < {bind(after)}" if after is not None else ""
+        end = first_after(selector.tag_prefix)
+        below = f" AND tag < {bind(end)}" if end is not None else ""
         parts.append(f"{tagged}tag >= {bind(selector.tag_prefix)}{below})")
     if selector.created_after is not None:
         parts.append(f"b.created_at > {bind(to_micros(selector.created_after))}")
@@ -64,6 +90,11 @@ def build_where(selector: Selector, audiences: Sequence[int], now: int) -> Where
             parts.append(f"{found} = {bind(match.value)}")
         parts.append(f"clew_match({bind(msgspec.json.encode(match).decode())}, b.context)")
     return " AND ".join(parts), values
+
+
+def _tags_of(selector: Selector) -> list[str]:
+    """The tags that each record of a list has."""
+    return [*selector.all_tags, *([f"session:{selector.session}"] if selector.session is not None else [])]
 
 
 def add_functions(connection: apsw.Connection) -> None:

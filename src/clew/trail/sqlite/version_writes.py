@@ -55,11 +55,16 @@ class Marks:
 
 
 def marks(writing: Writing) -> Marks:
-    """The current marks of the transaction. They are read from the database once."""
+    """The current marks of the transaction. They continue those of the transaction before, or are read from the
+    database."""
     found: Marks | None = writing.memo.get(Marks)
     if found is None:
-        head, changed = writing.execute(f"SELECT coalesce(max(seq), 0), ({NEWEST}) FROM events").fetchone()
-        found = writing.memo[Marks] = Marks(head, changed)
+        before: Marks | None = writing.known.get(Marks)
+        if before is not None:
+            head, newest = before.head, before.newest
+        else:
+            head, newest = writing.execute(f"SELECT coalesce(max(seq), 0), ({NEWEST}) FROM events").fetchone()
+        found = writing.memo[Marks] = writing.known[Marks] = Marks(head, newest)
     return found
 
 

@@ -103,7 +103,8 @@ class ClaimLoop:
         self._lease = lease
         self._held: set[_Held] = set()
         self._has_room = asyncio.Event()
-        self._claiming: asyncio.Task[list[Claim]] | None = None
+        self._claiming: asyncio.Task[object] | None = None
+        """The task that waits for claims."""
         self._draining = asyncio.Event()
 
     @property
@@ -146,23 +147,20 @@ class ClaimLoop:
 
     async def _claim(self, room: int) -> list[Claim]:
         """The next claims for this worker. Empty if the worker is draining."""
-        claim = self._trail.deliveries.claim(
-            self._consumer,
-            by=self._by,
-            worker=self._worker_id,
-            limit=room,
-            lease=self._lease,
-            wait=self._lease.total_seconds(),
-            with_refused=self._given_up is not None,
-        )
-        claiming = self._claiming = asyncio.ensure_future(claim)
+        claiming = self._claiming = asyncio.current_task()
         try:
-            return await claiming
+            return await self._trail.deliveries.claim(
+                self._consumer,
+                by=self._by,
+                worker=self._worker_id,
+                limit=room,
+                lease=self._lease,
+                wait=self._lease.total_seconds(),
+                with_refused=self._given_up is not None,
+            )
         except asyncio.CancelledError:
-            if claiming.done() and not claiming.cancelled() and claiming.exception() is None:
-                for each in claiming.result():
-                    await self._release(_Held(each))
-            if _is_being_cancelled() or not self._draining.is_set():
+            is_of_drain = self._draining.is_set() and claiming is not None and claiming.uncancel() == 0
+            if not is_of_drain:
                 raise
             return []
         finally:

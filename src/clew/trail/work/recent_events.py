@@ -19,6 +19,7 @@ from clew.trail.model.selector import Selector, matches_envelope
 LENGTH = 1_000
 NEARBY = 50
 """Up to this many new events are compared with a selector here. Beyond that it is cheaper to ask the database."""
+MAX_SCHEMAS = 10_000
 
 _decode_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
@@ -43,6 +44,9 @@ class Tail:
         self.head = -1
         self._lock = threading.Lock()
         self._events: deque[Envelope] = deque(maxlen=LENGTH)
+        self._begin = -1
+        self._newest: dict[str | None, int] = {}
+        """The newest event of each schema, of all events after `_begin`."""
 
     def add(self, after: int, rows: Sequence[Sequence[Any]]) -> list[Envelope]:
         """Add the rows of a transaction, which are all events after the event `after`, in order. Returns their
@@ -59,7 +63,11 @@ class Tail:
             is_whole = after == self.head
             if not is_whole:
                 self._events.clear()
+            if not is_whole or len(self._newest) > MAX_SCHEMAS:
+                self._newest.clear()
+                self._begin = events[0].seq - 1
             self._events.extend(events)
+            self._newest.update((each.schema_name, each.seq) for each in events)
             self.head = events[-1].seq
         return is_whole
 
@@ -74,11 +82,21 @@ class Tail:
             return head
         with self._lock:
             newest = self.head
+            if self._has_none(selector.schemas, after):
+                return max(after, min(head, newest))
             if newest - after > len(self._events):
                 return after
             news = list(islice(reversed(self._events), max(0, newest - after)))
         meant = (each.seq for each in reversed(news) if matches_envelope(selector, each.schema_name, each.tags))
         return max(after, min(head, newest, next(meant, newest + 1) - 1))
+
+    def has_none(self, schemas: Sequence[str], after: int) -> bool:
+        """Whether no event after `after` has one of these schemas. Takes the same time for any number of events."""
+        with self._lock:
+            return self._has_none(schemas, after)
+
+    def _has_none(self, schemas: Sequence[str], after: int) -> bool:
+        return bool(schemas) and after >= self._begin and all(self._newest.get(each, -1) <= after for each in schemas)
 
 
 class EmptyLists:
@@ -96,7 +114,11 @@ class EmptyLists:
     def knows(self, question: Hashable, selector: Selector, head: int) -> bool:
         """Whether a question has no answer up to `head`, the head of the log."""
         as_of = self._as_of.get(question)
-        if as_of is None or not 0 <= head - as_of <= NEARBY or self._tail.pass_by(as_of, head, selector) < head:
+        if as_of is None or as_of > head:
+            return False
+        if head - as_of > NEARBY and not self._tail.has_none(selector.schemas, as_of):
+            return False
+        if self._tail.pass_by(as_of, head, selector) < head:
             return False
         self.note(question, head)
         return True

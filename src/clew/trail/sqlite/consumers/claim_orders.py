@@ -4,6 +4,7 @@ event."""
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,7 +19,8 @@ from clew.trail.work.loop_calls import LoopCalls
 class Order:
     """A pending claim of a worker. `stored` is its consumer as last read, and `due` the time at which the next waiting
     event of the consumer is due. `look` counts the detected writes of other processes at that read. `turn` is the last
-    transaction that was checked for events for this order. `is_hastened` says that its wait is already shortened."""
+    transaction that was checked for events for this order. `until` is the time of the event loop at which the wait
+    ends. `is_hastened` says that its wait is already shortened."""
 
     consumer: str
     by: Principal
@@ -34,6 +36,11 @@ class Order:
     claims: list[Claim] = field(default_factory=list)
     is_answered: bool = False
     is_hastened: bool = False
+    until: float = math.inf
+
+    def wait_for(self, seconds: float) -> None:
+        """Wait for at most `seconds` from now on. Must be called on the event loop that waits."""
+        self.until = min(self.until, self.done.get_loop().time() + seconds)
 
     def answer(self) -> None:
         """Answer the order with `claims`. Must be called on the event loop that waits."""
@@ -92,8 +99,8 @@ class Orders:
 
     def hasten(self, order: Order, seconds: float) -> None:
         """Let a pending order wait for at most `seconds` from now on."""
-        order.is_hastened, loop = True, order.done.get_loop()
-        self._calls.add(loop, partial(loop.call_later, seconds, self.end, order))
+        order.is_hastened = True
+        self._calls.add(order.done.get_loop(), partial(order.wait_for, seconds))
 
     def hand_out(self) -> None:
         """Answer the filled orders after the commit. If the event loop of an order is closed, its leases expire."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from clew.clock import Clock
 from clew.errors import Corrupted, NotFound
+from clew.trail.model.breadcrumb import Breadcrumb
 from clew.trail.model.consumer import StoredConsumer
 from clew.trail.model.event import Claim, ClaimLimits, Event
 from clew.trail.model.rows import to_event
@@ -30,15 +31,20 @@ SCAN = 500
 FAR = 250
 """The stored cursor may lag this many events behind the consumer: after a crash they are checked again."""
 
+SEEN = 1_000_000
+"""Claims note the time of their agent at most once in so many microseconds."""
+
 
 class News(NamedTuple):
-    """All events after a place in the log up to `head`, and their schemas."""
+    """All events after a place in the log up to `head`, and their schemas. `records` are copies of new records, by row
+    id, that are only compared with selectors."""
 
     after: int
     head: int
     rows: list[Any]
     tags: list[tuple[str, ...]]
     schemas: frozenset[str | None]
+    records: dict[int, Breadcrumb]
 
 
 class Claiming:
@@ -55,7 +61,7 @@ class Claiming:
         """Claim due events, or with `news` only new ones. It reads at most SCAN events of the log, so that other
         writers get their turn."""
         stored = find_consumer(writing, order.consumer, order.by)
-        note_agent(writing, stored.owner_id, stored.consumer)
+        note_agent(writing, stored.owner_id, stored.consumer, every=SEEN)
         if stored.consumer.limits is not None:
             return self._claim_shares(writing, stored, stored.consumer.limits, order, news)
         due = lanes.find_due(writing, stored.cid, order.limit) if news is None else []
@@ -75,11 +81,14 @@ class Claiming:
     ) -> list[Claim]:
         """Enqueue the new events with their turns, and then claim due events in order of turn, as far as the limits
         allow."""
+        new: dict[int, Event] = {}
         for event in self._scan(writing, stored, news):
+            new[event.seq] = event
             _enqueue(writing, stored, event)
             shares.line_up(writing, stored.cid, event.seq, share_of(event, limits, order.by.agent_id))
         due = shares.find_claimable(writing.connection, stored.cid, limits, writing.now, order.limit)
-        claims = [claim for row in due if (claim := self._take(writing, stored, order, row)) is not None]
+        taken = (self._take(writing, stored, order, row, new.get(row.seq)) for row in due)
+        claims = [claim for claim in taken if claim is not None]
         order.stored = find_consumer(writing, order.consumer, order.by)
         return claims
 
@@ -128,10 +137,12 @@ class Claiming:
         )
         return make_claim(stored.consumer, event, attempt=1, until=until, token=token) if is_claimed else None
 
-    def _take(self, writing: Writing, stored: StoredConsumer, order: Order, row: Due) -> Claim | None:
-        """Claim one row. If too many workers died with it or its deadline has passed, make it a dead letter and return
-        None, unless the order is also for refused events."""
-        event = self._load(writing, stored, row.seq)
+    def _take(
+        self, writing: Writing, stored: StoredConsumer, order: Order, row: Due, event: Event | None = None
+    ) -> Claim | None:
+        """Claim one row, whose event is read unless it is given. If too many workers died with it or its deadline has
+        passed, make it a dead letter and return None, unless the order is also for refused events."""
+        event = event or self._load(writing, stored, row.seq)
         if event is None:
             lanes.leave(writing, stored.cid, row.seq, row.lane)
             return None
@@ -155,15 +166,18 @@ class Claiming:
     def is_meant(self, writing: Writing, stored: StoredConsumer, news: News) -> bool:
         """Whether a consumer may want an event of the news, as far as that shows without reading its content. The
         content of a record that was written in this transaction need not be read."""
-        selector = stored.consumer.selector
-        if (schemas := selector.schemas) and news.schemas.isdisjoint(schemas):
+        if stored.schemas and news.schemas.isdisjoint(stored.schemas):
             return False
+        selector = stored.consumer.selector
         fresh = writing.memo.get(FRESH, NOTHING) if needs_record(selector) else NOTHING
         for row, tags in zip(news.rows, news.tags, strict=True):
             if not matches_envelope(selector, row[6], tags) or not self.sees(writing, stored, row):
                 continue
             remake = fresh.get(row[2]) if row[4] == 1 else None
-            if remake is None or matches_content(selector, remake()):
+            if remake is None:
+                return True
+            record = news.records.get(row[2]) or news.records.setdefault(row[2], remake())
+            if matches_content(selector, record):
                 return True
         return False
 
@@ -174,6 +188,17 @@ class Claiming:
         skipping unwanted events does not write it: each write would be a transaction."""
         passed = self._passed.get(stored.cid)
         return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
+
+    def skip(self, stored: StoredConsumer, news: News) -> bool:
+        """As `pass_by`, but quick, and only for a consumer that wants other schemas and has passed the events before
+        with the same terms. Returns False for any other."""
+        passed = self._passed.get(stored.cid)
+        if passed is None or passed[0] is not stored or not news.after <= passed[1] or not stored.schemas:
+            return False
+        if news.head - stored.cursor > FAR or not news.schemas.isdisjoint(stored.schemas):
+            return False
+        self._passing[stored.cid] = stored, news.head
+        return True
 
     def pass_by(self, writing: Writing, order: Order, stored: StoredConsumer, news: News) -> bool:
         """Note that a consumer wants none of the new events; this takes effect with the commit. A cursor that is far

@@ -31,7 +31,7 @@ def put_consumer(writing: Writing, consumer: Consumer, by: Principal) -> None:
         raise AlreadyExists("consumer", consumer.name)
     cursor = _first_cursor(writing, consumer)
     stored = with_real_start(consumer, None if present is None else decode_consumer(present[1]), cursor)
-    writing.memo.pop(("consumer", by.owner_id, consumer.name), None)
+    writing.known.pop((StoredConsumer, by.owner_id, consumer.name), None)
     writing.execute(
         "INSERT INTO consumers (owner_id, name, scopes, definition, cursor, agent_id, created_at)"
         " VALUES (:owner, :name, :scopes, :definition, :cursor, :agent, :now)"
@@ -61,26 +61,31 @@ def _first_cursor(writing: Writing, consumer: Consumer) -> int:
     return min(max(consumer.after, int(floor or 0)), head)
 
 
-def note_agent(writing: Writing, owner_id: str, consumer: Consumer) -> None:
-    """Remember that the agent of a consumer was seen."""
-    if consumer.agent_id:
-        writing.execute(
-            "INSERT INTO agents VALUES (?, ?, ?)"
-            " ON CONFLICT (owner_id, agent_id) DO UPDATE SET seen_at = excluded.seen_at",
-            (owner_id, consumer.agent_id, writing.now),
-        )
+def note_agent(writing: Writing, owner_id: str, consumer: Consumer, *, every: int = 0) -> None:
+    """Remember that the agent of a consumer was seen, unless that was noted less than `every` microseconds ago."""
+    if not consumer.agent_id:
+        return
+    key = ("seen", owner_id, consumer.agent_id)
+    noted: int | None = writing.known.get(key)
+    if noted is not None and writing.now - noted < every:
+        return
+    writing.known[key] = writing.now
+    writing.execute(
+        "INSERT INTO agents VALUES (?, ?, ?) ON CONFLICT (owner_id, agent_id) DO UPDATE SET seen_at = excluded.seen_at",
+        (owner_id, consumer.agent_id, writing.now),
+    )
 
 
 def find_consumer(writing: Writing, name: str, by: Principal) -> StoredConsumer:
     """A consumer of the caller's owner, all of whose scopes the caller holds. Raises NotFound."""
-    key = ("consumer", by.owner_id, name)
-    found: StoredConsumer | None = writing.memo.get(key)
+    key = (StoredConsumer, by.owner_id, name)
+    found: StoredConsumer | None = writing.known.get(key)
     if found is None or not by.scopes.issuperset(found.scopes):
         row = writing.execute(
             "SELECT cid, definition, scopes, cursor FROM consumers WHERE owner_id = ? AND name = ?",
             (by.owner_id, name),
         ).fetchone()
-        found = writing.memo[key] = _to_stored(row, name, by)
+        found = writing.known[key] = _to_stored(row, name, by)
     return found
 
 
@@ -94,26 +99,25 @@ class Held(NamedTuple):
 
 
 def find_held(writing: Writing, claim: Claim, by: Principal) -> Held:
-    """Read a claim that still holds, in a single statement, because this runs once per step. Raises NotFound as
-    `find_consumer`, and LeaseLost if the claim no longer holds."""
+    """Read a claim that still holds. Raises NotFound as `find_consumer`, and LeaseLost if the claim no longer
+    holds."""
+    stored = find_consumer(writing, claim.consumer, by)
     row = writing.execute(
-        "SELECT c.cid, c.definition, c.scopes, c.cursor, d.token, d.lane, d.first_at,"
-        " EXISTS (SELECT 1 FROM deliveries n WHERE n.cid = c.cid AND n.lane = d.lane AND n.state = 3)"
-        " FROM consumers c LEFT JOIN deliveries d ON d.cid = c.cid AND d.seq = ? AND d.state = 1"
-        " WHERE c.owner_id = ? AND c.name = ?",
-        (claim.event.seq, by.owner_id, claim.consumer),
+        "SELECT token, lane, first_at,"
+        " EXISTS (SELECT 1 FROM deliveries n WHERE n.cid = d.cid AND n.lane = d.lane AND n.state = 3)"
+        " FROM deliveries d WHERE cid = ? AND seq = ? AND state = 1",
+        (stored.cid, claim.event.seq),
     ).fetchone()
-    stored = writing.memo["consumer", by.owner_id, claim.consumer] = _to_stored(row, claim.consumer, by)
-    if row[4] != claim.token:
+    if row is None or row[0] != claim.token:
         raise LeaseLost(claim.consumer, claim.event.seq)
-    return Held(stored, row[5], row[6], bool(row[7]))
+    return Held(stored, row[1], row[2], bool(row[3]))
 
 
 def move_cursor(writing: Writing, stored: StoredConsumer, cursor: int) -> StoredConsumer:
     """Remember that a consumer has seen all events up to this one."""
     writing.execute("UPDATE consumers SET cursor = ? WHERE cid = ?", (cursor, stored.cid))
     moved = msgspec.structs.replace(stored, cursor=cursor)
-    writing.memo["consumer", stored.owner_id, stored.consumer.name] = moved
+    writing.known[StoredConsumer, stored.owner_id, stored.consumer.name] = moved
     return moved
 
 

@@ -48,7 +48,6 @@ MAX_REMEMBERED = 1_000
 SETTLE = 1_000_000
 """If a consumer has seen more than its stored cursor says, the cursor is written after this many microseconds without
 new events."""
-SHORTEST_WAIT = 0.02
 FREED = -1
 """Marks released claims in the list of changes of a transaction. 0 marks any other change that is not a record."""
 NEWS = 50
@@ -100,7 +99,7 @@ class SqliteDeliveries:
         def work(writing: Writing) -> None:
             stored = find_consumer(writing, name, by)
             writing.execute("DELETE FROM consumers WHERE cid = ?", (stored.cid,))
-            writing.memo.pop(("consumer", by.owner_id, name), None)
+            writing.known.pop((StoredConsumer, by.owner_id, name), None)
             writing.changed.append(0)
 
         await self._engine.write(work)
@@ -170,14 +169,16 @@ class SqliteDeliveries:
         end, before = partial(self._orders.end, order), self._find_before(order)
         self._orders.place(order)
         try:
-            with self._log.watching(end) as watch:
+            with self._log.watching(end, until=lambda: order.until) as watch:
                 order.look = watch.looks
                 if before is None or before.turn != self._turn or before.look != watch.looks:
                     self._engine.read(lambda connection: self._look(connection, order))
                 pause = self._pause(order)
                 if pause <= 0.0 or longest <= 0.0:
                     end()
-                await _until(order.done, end, min(max(pause, SHORTEST_WAIT), longest))
+                else:
+                    order.wait_for(min(pause, longest))
+                await order.done
         except BaseException:
             if not self._orders.take(order):
                 await self._run_to_completion(self._give_back(order, order.outcome()))
@@ -272,6 +273,8 @@ class SqliteDeliveries:
             is_freed = stored.cid in freed
             if stored.cid in dry:
                 order.turn = dry[stored.cid]
+            elif not is_freed and self._claiming.skip(stored, news):
+                order.turn = self._turn
             elif not is_freed and not self._claiming.is_meant(writing, stored, news):
                 order.turn = self._turn if self._claiming.pass_by(writing, order, stored, news) else 0
             elif room and self._orders.take_to_fill(order):
@@ -298,6 +301,7 @@ class SqliteDeliveries:
             rows=rows,
             tags=[_decode_texts(row[7]) for row in rows],
             schemas=frozenset(row[6] for row in rows),
+            records={},
         )
 
     def committed(self, changed: Sequence[int]) -> None:
@@ -305,8 +309,9 @@ class SqliteDeliveries:
         their workers look for themselves. If more than events has changed, all orders end. Orders that had no event in
         the transaction end soon, so that the cursors of their consumers are written."""
         self._claiming.committed()
+        is_other = 0 in changed
         for order in self._orders.standing():
-            if order.turn != self._turn or 0 in changed:
+            if is_other or order.turn != self._turn:
                 self._orders.take_to_fill(order)
             elif not order.is_hastened and self._is_behind(order):
                 self._orders.hasten(order, SETTLE / 1_000_000)
@@ -402,12 +407,3 @@ class SqliteDeliveries:
         again."""
         self._freed.add(stored.cid)
         writing.changed.append(FREED)
-
-
-async def _until(done: asyncio.Future[None], end: Callable[[], None], seconds: float) -> None:
-    """Wait for `done`, and call `end` if that takes longer than `seconds`."""
-    timer = done.get_loop().call_later(max(seconds, 0.0), end)
-    try:
-        await done
-    finally:
-        timer.cancel()
