@@ -11,7 +11,8 @@ import pytest
 from clew.access import Principal
 from clew.clock import ManualClock, SystemClock
 from clew.errors import InvalidInput, LeaseLost
-from clew.trail.model.event import Claim, Consumer
+from clew.trail.model.event import Claim, Consumer, RetryPolicy
+from clew.trail.model.selector import Selector
 from clew.trail.store import Trail
 from tests.conformance.conftest import OpenAgain
 from tests.conformance.records import claim, draft, make, session, titles
@@ -105,6 +106,28 @@ async def test_every_waiting_worker_learns_when_a_released_event_is_due(open_aga
     (held,) = await claim(trail, me, lease=timedelta(hours=1))
     release = trail.deliveries.release(held, by=me, delay=0.3)
     assert titles(await _claim_beside_a_worker_that_stops(trail, me, release)) == ["a"]
+
+
+async def test_a_retry_is_due_also_if_a_new_event_was_written_with_the_failure(
+    open_again: OpenAgain, me: Principal
+) -> None:
+    trail = await open_again(clock=SystemClock())
+    retry = RetryPolicy(attempts=9, backoff=0.2, backoff_limit=0.2)
+    await trail.deliveries.register(Consumer(name="c", selector=Selector(any_tags=("c",)), retry=retry), by=me)
+    for _ in range(4):
+        await make(trail, me, "failed", tags=["c"])
+        (held,) = await claim(trail, me, lease=timedelta(hours=1))
+        waiting = asyncio.ensure_future(trail.deliveries.claim("c", by=me, worker="w", limit=8, wait=PATIENCE))
+        await asyncio.sleep(0.1)
+        # While the first write is committed, the others wait for the same transaction.
+        failure = trail.deliveries.fail(held, "no", by=me)
+        await asyncio.gather(make(trail, me, "other"), failure, make(trail, me, "new", tags=["c"]))
+        found = await waiting
+        if len(found) == 1:
+            found += await trail.deliveries.claim("c", by=me, worker="w", limit=8, wait=PATIENCE)
+        assert sorted(titles(found)) == ["failed", "new"]
+        for each in found:
+            await trail.deliveries.finish(each, [], by=me)
 
 
 @pytest.mark.parametrize("delay", [-1.0, 90_000.0])

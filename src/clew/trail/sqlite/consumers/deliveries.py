@@ -281,7 +281,7 @@ class SqliteDeliveries:
                 order.turn = self._turn
                 order.claims = self._claiming.claim(writing, order, None if is_freed else news)
                 if len(order.claims) < order.limit:
-                    is_later = stored.consumer.delay > 0 or (is_freed and not order.claims)
+                    is_later = stored.consumer.delay > 0 or is_freed
                     order.turn = dry[stored.cid] = 0 if is_later else self._turn
                 room -= 1
 
