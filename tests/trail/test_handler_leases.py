@@ -250,6 +250,7 @@ async def test_a_claim_that_comes_while_its_worker_stops_goes_back_at_once(trail
     await trail.deliveries.register(handler.consumer, by=ANN)
 
     async def work(claim: Claim) -> list[Draft]:
+        await asyncio.Event().wait()  # a claim that was taken goes back as well
         return []
 
     whole = cast("Trail", WatchedTrail(trail, watched))
