@@ -39,7 +39,7 @@ from speed.timing import percentile, tell
 
 HERE = Path(__file__).resolve().parent
 DEV = HERE.parents[1] / "shared" / "data" / "asking_dev.jsonl"
-OWN = (HERE / "asking" / "questions.jsonl", HERE / "asking" / "blind.jsonl")
+OWN = tuple(HERE / "asking" / f"{name}.jsonl" for name in ("questions", "blind", "blind_second"))
 WINDOW, STEP, SHOWN, LOOKED_AT = 40, 20, 6, 200
 FUSION = 20
 MAX_BYTES = 1_000_000
