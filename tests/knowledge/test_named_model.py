@@ -26,6 +26,7 @@ def scripted(*said: str) -> ScriptedModel:
 
 
 async def answers(app: App) -> list[dict[str, Any]]:
+    await app.knowledge().resolver.flush()
     reader = msgspec.structs.replace(app.me, scopes=frozenset({SCOPE}))
     page = await app.trail.records.list(Selector(schema_name=ANSWERS), by=reader, oldest_first=True)
     return [each.context for each in page.items]

@@ -149,6 +149,18 @@ async def test_every_answer_leaves_a_breadcrumb(knowledge: Knowledge, trail: Tra
 
 
 @pytest.mark.req("SYL-89")
+async def test_a_question_that_leaves_no_breadcrumb_costs_no_other_its_own(
+    knowledge: Knowledge, trail: Trail, me: Principal
+) -> None:
+    await layers(knowledge, me, WHERE, "\u200b\u200b\u2060")
+    await layers(knowledge, me, WHERE, session_id="no\x00session")
+    await knowledge.resolver.flush()
+    reader = msgspec.structs.replace(me, scopes=frozenset({SCOPE}))
+    page = await trail.records.list(Selector(schema_name=SCHEMA), by=reader, oldest_first=True)
+    assert [each.context["question"] for each in page.items] == [WHERE, "\u200b\u200b\u2060"]
+
+
+@pytest.mark.req("SYL-89")
 async def test_breadcrumbs_of_answers_appear_in_no_search(knowledge: Knowledge, trail: Trail, me: Principal) -> None:
     draft = Draft(title="How backoff waits", context={"text": "backoff waits twice as long"})
     await trail.records.create(draft, by=me)

@@ -57,6 +57,8 @@ TRACE_SECONDS = 0.5
 """The time for which breadcrumbs of answers are collected, so that no answer waits for their transactions."""
 MAX_ENTRIES = 500
 """Answers in the cache."""
+UNREADABLE = "(a question without readable characters)"
+"""The title of the breadcrumb of such a question."""
 _NODES = Selector(schema_name=NODE_SCHEMA)
 T = TypeVar("T")
 _log = logging.getLogger(__name__)
@@ -233,10 +235,17 @@ class Resolver:
             writer = msgspec.structs.replace(by, scopes=by.scopes | {SCOPE})
             drafts.setdefault(writer, []).append(self._trace(answer, session_id))
         for by, own in drafts.items():
-            try:
-                await self._trail.records.create_many(own, by=by)
-            except ClewError as error:  # such as a full or read-only disk
-                _log.warning("the traces of answers were not written: %s", error)
+            await self._create(own, by)
+
+    async def _create(self, traces: Sequence[Draft], by: Principal) -> None:
+        try:
+            await self._trail.records.create_many(traces, by=by)
+        except ClewError as error:  # such as a full or read-only disk
+            if isinstance(error, InvalidInput) and len(traces) > 1:
+                for each in traces:
+                    await self._create([each], by)
+            else:
+                _log.warning("the traces of %d answers were not written: %s", len(traces), error)
 
     def _trace(self, answer: Resolved, session_id: str) -> Draft:
         context: dict[str, Any] = {
@@ -251,7 +260,7 @@ class Resolver:
             "sources": [{"id": each.id, "place": each.place, "trust": each.trust} for each in answer.items],
         }
         tags = [f"layer:{answer.layer}", *([f"session:{session_id}"] if session_id else [])]
-        title = inline(mask_keys(answer.question), 120)
+        title = inline(mask_keys(answer.question), 120) or UNREADABLE
         ttl = Ttl(kind="datetime", expires_at=self._clock.now() + KEPT)
         return Draft(
             title=title, schema_name=SCHEMA, context=context, tags=tags, scopes=(SCOPE,), ttl=ttl, embed="never"
