@@ -115,6 +115,8 @@ def test_an_estimate_names_both_ways_and_a_budget_that_is_too_small() -> None:
     assert "one agent, about" in line
     assert "(a team:" in line
     assert "the budget is 10, which is not enough" in line
+    alone = msgspec.structs.replace(PLAN, nodes=PLAN.nodes[:1], execution_order=())
+    assert "(a team: the same)" in estimate_line(preflight(alone, budget=0), 0)
 
 
 def test_an_agent_is_one_line_with_its_round_and_command() -> None:

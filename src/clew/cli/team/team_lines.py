@@ -185,10 +185,10 @@ def estimate_line(found: Preflight, budget: int) -> str:
     rest = "a team" if found.one_agent else "one agent"
     limit = f"; the budget is {budget:,}" if budget else ""
     over = ", which is not enough" if found.exceeds_budget else ""
-    return (
-        f"{found.reason[:1].upper()}{found.reason[1:].rstrip('.')}: {way}, about {chosen.tokens:,} tokens and"
-        f" {chosen.seconds / 60:.0f} min ({rest}: {other.tokens:,} and {other.seconds / 60:.0f} min){limit}{over}."
-    )
+    cost, instead = (f"{each.tokens:,} tokens and {each.seconds / 60:.0f} min" for each in (chosen, other))
+    instead = "the same" if instead == cost else instead.replace(" tokens", "")
+    reason = f"{found.reason[:1].upper()}{found.reason[1:].rstrip('.')}"
+    return f"{reason}: {way}, about {cost} ({rest}: {instead}){limit}{over}."
 
 
 _STAGES = {
