@@ -104,6 +104,19 @@ def test_a_file_that_clew_writes_is_never_a_link(clew: Clew, folder: Path, tmp_p
     assert list(elsewhere.iterdir()) == [] if is_folder else not elsewhere.exists()
 
 
+@pytest.mark.req("RCR-17")
+def test_a_folder_that_is_a_link_to_another_trail_is_neither_read_nor_written(
+    clew: Clew, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("other") / ".clew"
+    assert clew("trail", "put", "--title", "private", "--folder", str(other)).code == 0
+    folder.symlink_to(other)
+    for command in (("trail", "put", "--title", "x"), ("trail", "ls"), ("ask", "what is private"), ("token",)):
+        result = clew(*command)
+        assert (result.code, "leads out of" in result.err) == (1, True), result.err
+    assert clew("trail", "ls", "--folder", str(other), "--json").out.count('"title"') == 1
+
+
 def test_a_file_that_clew_writes_is_never_a_pipe(clew: Clew, folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     os.mkfifo(folder / "credential")

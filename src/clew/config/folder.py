@@ -6,7 +6,7 @@ import os
 from itertools import takewhile
 from pathlib import Path
 
-from clew.files import refuse_links
+from clew.files import inside, refuse_links
 
 FOLDER = ".clew"
 CLEW_FILES = ("trail.db*", "code.db*", "keys*", "credential*", "secrets*", "edits*", "large-folder")
@@ -45,8 +45,10 @@ def is_broad(place: Path) -> bool:
 
 
 def check_own_files(folder: Path) -> None:
-    """Check the files that Clew writes in its folder, before it opens any of them. Raises ReadOnly if one is a link,
-    because a cloned folder could contain one."""
+    """Check the folder and the files that Clew writes in it, before it opens any of them. Raises ReadOnly if one of
+    the files is a link, or if the folder is a link out of its project, because a cloned folder could contain one."""
+    if folder.name == FOLDER and folder.is_symlink():
+        inside(folder, folder.absolute().parent)
     refuse_links(folder, _WRITTEN)
 
 
