@@ -126,6 +126,26 @@ async def test_the_least_recently_used_graph_is_evicted(place: Place) -> None:
 
 
 @pytest.mark.req("RCR-38")
+@pytest.mark.parametrize("costs", [{}, {"causal": 0.1}])
+async def test_the_cache_holds_only_the_edges_of_a_hub_that_a_walk_may_follow(
+    place: Place, costs: dict[str, float]
+) -> None:
+    hub, *notes = [await place.write(str(number), link=False) for number in range(1 + 4 * FANOUT)]
+    weights = {each.id: at / (4 * FANOUT) for at, each in enumerate(notes)}
+    types = {each.id: ("references", "causal")[at % 2] for at, each in enumerate(notes)}
+    cheapest = sorted(weights, key=lambda id: weights[id] * costs.get(types[id], 1.0))[:FANOUT]
+    cache, sizes = GraphCache(place.clock), []
+    for half in (notes[2 * FANOUT :], notes[: 2 * FANOUT]):
+        edges = [Edge(source=hub.id, target=each.id, type=types[each.id], weight=weights[each.id]) for each in half]
+        await place.trail.edges.add(edges, by=place.me)
+        expand = cache.expander(place.trail, "s", by=place.me)
+        found = await walk({hub.id: 0.0}, expand, hops=1, limit=2 * FANOUT, costs=costs)
+        sizes.append(cache.size)
+    assert sizes[1] == sizes[0]
+    assert ids_of(found) == cheapest
+
+
+@pytest.mark.req("RCR-38")
 async def test_old_graphs_leave_the_cache(place: Place) -> None:
     note = await place.write("one", link=False)
     cache = GraphCache(place.clock)

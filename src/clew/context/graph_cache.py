@@ -6,12 +6,15 @@ A deleted breadcrumb is detected when it is shown. A deleted edge stays in the c
 
 from __future__ import annotations
 
+import heapq
+import sys
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from clew.access import Principal
 from clew.clock import Clock
-from clew.context.graph_walk import Expand, GraphHop, Links
+from clew.context.graph_walk import FANOUT, Expand, GraphHop, Links
 from clew.skills.lru_cache import LruCache
 from clew.trail.model.edge import Link
 from clew.trail.store import Trail
@@ -44,7 +47,8 @@ class SessionGraph:
         return min(self._as_of[id] for id in ids)
 
     def add(self, ids: Sequence[str], links: Iterable[Link], as_of: datetime) -> None:
-        """Add all edges, or the new edges, of these breadcrumbs."""
+        """Add all edges, or the new edges, of these breadcrumbs. Of a breadcrumb with many edges only the cheapest stay,
+        because a walk follows no others."""
         for id in ids:
             self.size += 0 if id in self._hops else _NODE_BYTES
             self._hops.setdefault(id, {})
@@ -52,7 +56,21 @@ class SessionGraph:
         for near, far, type, weight in links:
             hops = self._hops[near]
             self.size += 0 if (far, type) in hops else _HOP_BYTES
-            hops[far, type] = GraphHop(weight, far, type)
+            to, kind = sys.intern(far), sys.intern(type)  # the graphs of many sessions share them
+            hops[to, kind] = GraphHop(weight, to, kind)
+        for id in ids:
+            if len(self._hops[id]) > FANOUT:
+                self._drop_dearest(id)
+
+    def _drop_dearest(self, id: str) -> None:
+        """Keep the cheapest edges of each type: the factors of an agent only change the order of the types."""
+        before = self._hops[id]
+        of_type: defaultdict[str, list[GraphHop]] = defaultdict(list)
+        for hop in before.values():
+            of_type[hop.kind].append(hop)
+        kept = (hop for hops in of_type.values() for hop in heapq.nsmallest(FANOUT, hops))
+        self._hops[id] = {(hop.to, hop.kind): hop for hop in kept}
+        self.size -= _HOP_BYTES * (len(before) - len(self._hops[id]))
 
     def links(self, ids: Iterable[str]) -> Links:
         return {id: list(self._hops[id].values()) for id in ids}
