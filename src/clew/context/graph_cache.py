@@ -47,8 +47,8 @@ class SessionGraph:
         return min(self._as_of[id] for id in ids)
 
     def add(self, ids: Sequence[str], links: Iterable[Link], as_of: datetime) -> None:
-        """Add all edges, or the new edges, of these breadcrumbs. Of a breadcrumb with many edges only the cheapest stay,
-        because a walk follows no others."""
+        """Add all edges, or the new edges, of these breadcrumbs. Of many edges only the cheapest stay, because a walk
+        follows no others."""
         for id in ids:
             self.size += 0 if id in self._hops else _NODE_BYTES
             self._hops.setdefault(id, {})
