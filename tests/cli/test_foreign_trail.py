@@ -259,3 +259,14 @@ def test_entries_of_a_cloned_trail_are_not_shown_as_notes_of_the_user(
         assert f"{told.out}{told.err}".count("`clew trust` shows what it brings") == 1
     assert clew("trust", "--yes").code == 0
     assert "turnips to sh" in clew("brief", "full").out
+
+
+@pytest.mark.parametrize("suffix", ["", "-wal", "-journal", "-shm"])
+def test_no_trail_is_made_from_files_that_cannot_be_removed(clew: Clew, folder: Path, suffix: str) -> None:
+    left = folder / f".trail.db.new{suffix}"
+    left.mkdir(parents=True)
+    result = clew("trail", "put", "--title", "one")
+    assert (result.code, f"{left.name} cannot be removed" in result.err) == (1, True), result.err
+    assert not (folder / "trail.db").exists()
+    left.rmdir()
+    assert clew("trail", "put", "--title", "one").code == 0

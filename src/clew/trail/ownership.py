@@ -17,7 +17,7 @@ import msgspec
 from clew.access import HEARTBEAT_CONSUMERS, Principal
 from clew.config import Config, check_own_files
 from clew.errors import ConfigError, NotFound, ReadOnly
-from clew.files import move_if_free, take_lock
+from clew.files import create_file, move_if_free, take_lock
 from clew.trail import open_trail
 from clew.trail.bootstrap import read_pieces
 from clew.trail.model.flow import Flow, read_flow, shipped_flow
@@ -169,7 +169,7 @@ async def _make_granted(file: Path, config: Config, trust: Trust) -> tuple[bool,
     no trail that nobody has granted. Returns whether this call made the trail, and why it could not be granted."""
     draft = file.with_name(f".{file.name}.new")
     try:
-        _remove(draft)  # of a process that was killed, or of a stranger
+        await asyncio.to_thread(_begin_draft, draft)
         trail = await open_trail(f"sqlite://{draft}")
         try:
             ownership = Ownership(trail, config, is_made=True)
@@ -193,11 +193,25 @@ def _locked(folder: Path) -> Iterator[None]:
         yield
 
 
+def _begin_draft(draft: Path) -> None:
+    """Make an empty file of this user, after removing the files of a process that was killed, or of a stranger. Raises
+    ReadOnly for a file that cannot be removed, because its content would become the user's own trail."""
+    _remove(draft)
+    left = next((each for each in _all_parts(draft) if os.path.lexists(each)), None)
+    if left is not None:
+        raise ReadOnly(f"{left} cannot be removed", hint="Remove it: it is not yours, or it is a folder")
+    create_file(draft, b"", 0o600)
+
+
 def _remove(file: Path) -> None:
     """Remove the files of a trail, as far as they exist."""
-    for each in (*_parts(file), file.with_name(f"{file.name}-shm")):
+    for each in _all_parts(file):
         with contextlib.suppress(OSError):
             each.unlink()
+
+
+def _all_parts(file: Path) -> list[Path]:
+    return [*_parts(file), file.with_name(f"{file.name}-shm")]
 
 
 async def _open_without_file(config: Config, opening: Callable[[], Awaitable[Trail]]) -> tuple[Trail, Ownership]:
