@@ -19,8 +19,8 @@ from clew.skills.lru_cache import LruCache
 from clew.trail.model.edge import Link
 from clew.trail.store import Trail
 
-MAX_BYTES = 128_000_000
-"""The graphs of more than 500 sessions. With 1 GB, thousands of chats within MAX_AGE would take as much."""
+MAX_BYTES = 64_000_000
+"""The graphs of about 250 sessions. With 1 GB, thousands of chats within MAX_AGE would take as much."""
 MAX_AGE = timedelta(minutes=10)
 SKEW = timedelta(seconds=60)
 """The allowed clock difference of two processes. Edges written within it before the last lookup are read again."""
