@@ -108,7 +108,7 @@ async def backup(
             draft_key.replace(key)
         draft.replace(file)
     finally:
-        for suffix in ("", "-wal", "-shm", ".key"):
+        for suffix in PARTS:
             draft.with_name(draft.name + suffix).unlink(missing_ok=True)
     report = msgspec.structs.replace(report, target=str(file), key_file=str(key) if report.secrets else "")
     if json:

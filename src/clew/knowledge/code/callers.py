@@ -161,7 +161,7 @@ def find_callers(sql: Sql, ref: str, depth: int, lacking: Callable[[str], Collec
     symbols = [CalledSymbol(node=to_node(row), callers=_callers_of(sql, row, depth)) for row in found]
     classes = {node_id(row.path, row.qualname) for row in found}
     symbols = [each for each in symbols if each.callers or each.node.id.rpartition(".")[0] not in classes]
-    unresolved = _find_unresolved(sql, found, lacking)
+    unresolved = _calls_by_name(sql, found, lacking)
     is_certain = any(not link.is_guess for symbol in symbols for link in symbol.callers)
     return Callers(
         certain=is_certain or not (unresolved or any(symbol.callers for symbol in symbols)),
@@ -173,8 +173,8 @@ def find_callers(sql: Sql, ref: str, depth: int, lacking: Callable[[str], Collec
 
 
 def find_unresolved(sql: Sql, ref: str, lacking: Callable[[str], Collection[str]]) -> list[NamedCall]:
-    """The `places` of `find_callers` alone."""
-    return _find_unresolved(sql, _called(sql, ref), lacking)[:MAX_PLACES]
+    """The calls that only share the name: the `places` of `find_callers`, without a search for callers."""
+    return _calls_by_name(sql, _called(sql, ref), lacking)[:MAX_PLACES]
 
 
 def _called(sql: Sql, ref: str) -> list[SymbolRow]:
@@ -192,7 +192,7 @@ def _callers_of(sql: Sql, row: SymbolRow, depth: int) -> list[SymbolLink]:
     return found or (_callers_of(sql, owner, depth) if owner is not None and owner.qualname else [])
 
 
-def _find_unresolved(sql: Sql, rows: Sequence[SymbolRow], lacking: Callable[[str], Collection[str]]) -> list[NamedCall]:
+def _calls_by_name(sql: Sql, rows: Sequence[SymbolRow], lacking: Callable[[str], Collection[str]]) -> list[NamedCall]:
     """The calls that may be of one of these symbols of one name: likely ones first, the rest grouped by likely owner.
 
     Reading a property is a call. Calls with a known target and calls of names from outside the project are left out.

@@ -372,7 +372,7 @@ class CodeGraph:
         )
 
     async def unresolved_calls(self, ref: str) -> list[NamedCall]:
-        """The `places` of `callers` alone."""
+        """The calls that only share the name: the `places` of `callers`, without a search for callers."""
         return await self._answer(
             lambda sql: callers.find_unresolved(sql, ref, self.text.lacking),
             lambda found: (call.path for call in found),

@@ -3,7 +3,7 @@ on path globs and context conditions, after SQL has excluded as many records as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import apsw
@@ -82,14 +82,17 @@ def build_where(
         parts.append(f"{is_text} AND clew_path({bind(selector.path)}, json_extract(b.context, '$.path'))")
     for match in selector.context_match:
         if _sql_can_narrow(match):
-            path = _json_path(match.path)
-            if path in INDEXED:  # as the index has it: see migrations 0003 and 0004
-                found = f"CASE WHEN json_valid(b.context) THEN json_extract(b.context, '{path}') END"
-            else:
-                found = f"json_extract(b.context, {bind(path)})"
-            parts.append(f"{found} = {bind(match.value)}")
+            parts.append(f"{_extracted(_json_path(match.path), bind)} = {bind(match.value)}")
         parts.append(f"clew_match({bind(msgspec.json.encode(match).decode())}, b.context)")
     return " AND ".join(parts), values
+
+
+def _extracted(path: str, bind: Callable[[Any], str]) -> str:
+    """The value at a path of the context. For a path with an index, the expression is that of migrations 0003 and
+    0004."""
+    if path in INDEXED:
+        return f"CASE WHEN json_valid(b.context) THEN json_extract(b.context, '{path}') END"
+    return f"json_extract(b.context, {bind(path)})"
 
 
 def _tags_of(selector: Selector) -> list[str]:

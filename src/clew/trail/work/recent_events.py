@@ -76,8 +76,8 @@ class Tail:
         return self.pass_by(after, head, selector) < head
 
     def pass_by(self, after: int, head: int, selector: Selector) -> int:
-        """The last event before the first one after `after` that may match the selector; `head` if there is none up to
-        there. Events that are not known here may match."""
+        """How far a reader that has seen all events up to `after` can move without missing a match: to the event before
+        the next one that may match the selector, at most to `head`. Events that are not known here may match."""
         if after >= head:
             return head
         with self._lock:

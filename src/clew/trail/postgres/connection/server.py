@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -136,13 +137,11 @@ def _parse(version: str) -> tuple[float, ...]:
 
 
 def _read_address(url: str) -> dict[str, Any]:
-    """The parts of an address. Raises ConfigError without the address, which may hold a password: if a sign in that is
-    not escaped, parts of it would be taken for the host or the database, which messages name."""
-    try:
+    """The parts of an address. Raises ConfigError, whose message does not name the address: if a sign in a password is
+    not escaped, a part of the password would be taken for the host or the database, and messages name those."""
+    with suppress(psycopg.ProgrammingError):  # its text quotes the address
         if not _MISREAD.match(url):
             return dict(conninfo_to_dict(url))
-    except psycopg.ProgrammingError:  # its text quotes the address
-        pass
     refusal = ConfigError("the address of the trail cannot be read")
     refusal.hint = "Write % in a password or name as %25, @ as %40 and / as %2F"
     raise refusal

@@ -190,8 +190,8 @@ class Claiming:
         return max(stored.cursor, passed[1]) if passed and passed[0].has_terms_of(stored) else stored.cursor
 
     def skip(self, stored: StoredConsumer, news: News) -> bool:
-        """As `pass_by`, but quick, and only for a consumer that wants other schemas and has passed the events before
-        with the same terms. Returns False for any other."""
+        """Note that a consumer wants none of the new events, if their schemas alone show it. Otherwise return False:
+        `pass_by` decides. This is the usual case, and it compares no content."""
         passed = self._passed.get(stored.cid)
         if passed is None or passed[0] is not stored or not news.after <= passed[1] or not stored.schemas:
             return False
